@@ -1,4 +1,6 @@
 import { defineConfig } from 'tsup'
 import { library } from '../../tsup.base.ts'
 
-export default defineConfig(library({ index: 'src/index.ts', conformance: 'src/conformance.ts', checkpoint: 'src/checkpoint.ts' }))
+export default defineConfig(
+  library({ index: 'src/index.ts', conformance: 'src/conformance.ts', checkpoint: 'src/checkpoint.ts' })
+)

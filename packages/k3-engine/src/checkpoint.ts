@@ -1,0 +1,3 @@
+export type { Checkpoint, ExpertArea, Extent } from './checkpoint/types.js'
+export { type K3Config, parseConfig } from './config.js'
+export { layerPlan } from './layer-plan.js'
