@@ -4,7 +4,10 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 const inRoot = { cwd: fileURLToPath(new URL('..', import.meta.url)), shell: process.platform === 'win32' }
-const build = spawnSync('turbo', ['run', 'build', '--output-logs=errors-only'], { ...inRoot, stdio: ['ignore', 2, 2] })
+const build = spawnSync('turbo', ['run', 'build', '--output-logs=errors-only'], {
+  ...inRoot,
+  stdio: ['ignore', 2, 2]
+})
 if (build.status !== 0) process.exit(build.status ?? 1)
 const main = fileURLToPath(new URL('../packages/k3-cli/dist/main.js', import.meta.url))
 const { status, signal } = spawnSync(process.execPath, [main, ...process.argv.slice(2)], { stdio: 'inherit' })

@@ -19,7 +19,9 @@ const status = run('vitest', [
   `--outputFile.json=${report}`,
   ...process.argv.slice(2)
 ])
-const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(readFileSync(report, 'utf8'))
+const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+  readFileSync(report, 'utf8')
+)
 rmSync(scratch, { recursive: true })
 console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests + numTodoTests} skipped`)
 process.exit(status)

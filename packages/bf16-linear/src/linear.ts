@@ -1,0 +1,53 @@
+import {
+  atLeast,
+  count,
+  type Isa,
+  type NativeOptions,
+  resolveIsa,
+  type Weights,
+  weightBytes
+} from '@k3/native-kit'
+import { native } from './native.js'
+
+/** A bf16 matrix [rows, cols], row-major, little-endian, at any alignment. */
+export interface LinearSpec {
+  readonly weights: Weights
+  readonly rows: number
+  readonly cols: number
+}
+
+/** A bound bf16 matrix. */
+export interface Linear {
+  readonly rows: number
+  readonly cols: number
+  /** The native handle, for `createLinearGroup`. */
+  readonly handle: object
+  /**
+   * out[t] = W x[t] for `tokens` columns. x: f32 [tokens, cols]; out: f32 [tokens, rows], fully overwritten. Both may be
+   * longer than that. The same (row, token) pair has the same bits for every number of tokens, threads and every ISA.
+   * @throws RangeError (ERR_OUT_OF_RANGE) for a short array, ERR_TASK_POOL_CLOSED when the pool was closed
+   */
+  apply(x: Float32Array, out: Float32Array, tokens: number): void
+}
+
+/** Instruction sets this process can run, slowest first. */
+export const supportedIsas = (): readonly Isa[] => native().isas()
+
+/**
+ * Binds bf16 weights once; nothing is copied or converted. A region or an array stays alive as long as the linear does.
+ * @throws RangeError when the weights are too short, the shape is not positive or the ISA is not available
+ */
+export const createLinear = ({ weights, rows, cols }: LinearSpec, options: NativeOptions = {}): Linear => {
+  count('rows', rows, 1)
+  count('cols', cols, 1)
+  const [source, offset] = weightBytes('weights', weights, 2 * rows * cols)
+  const isa = resolveIsa(options.isa, supportedIsas())
+  const handle = native().create(source, offset, rows, cols, options.pool?.handle, isa)
+  const apply = (x: Float32Array, out: Float32Array, tokens: number) => {
+    count('tokens', tokens, 0)
+    atLeast('x', x, tokens * cols)
+    atLeast('out', out, tokens * rows)
+    native().apply(handle, x, out, tokens)
+  }
+  return { rows, cols, handle, apply }
+}

@@ -1,0 +1,126 @@
+// The 16 lanes as two 256-bit registers (AVX2 + FMA): `lo` holds lanes 0..7, `hi` lanes 8..15.
+#pragma once
+#include <immintrin.h>
+#include "simd_base.h"
+#define K3_ISA avx2
+// rows x columns of accumulators that fit the register file beside the operands
+static constexpr int kTileRows = 2, kTileColumns = 2;
+
+struct f32x16 { __m256 lo, hi; };
+struct u32x16 { __m256i lo, hi; };
+struct mask16 { __m256 lo, hi; };
+
+// the first n of 8 lanes, n may be negative or beyond 8
+K3_INLINE __m256i first_lanes(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+K3_INLINE f32x16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+K3_INLINE f32x16 load_n(const float* p, int n) {
+  return {_mm256_maskload_ps(p, first_lanes(n)), _mm256_maskload_ps(p + 8, first_lanes(n - 8))};
+}
+K3_INLINE void store(float* p, f32x16 a) { _mm256_storeu_ps(p, a.lo); _mm256_storeu_ps(p + 8, a.hi); }
+K3_INLINE void store_n(float* p, f32x16 a, int n) {
+  _mm256_maskstore_ps(p, first_lanes(n), a.lo);
+  _mm256_maskstore_ps(p + 8, first_lanes(n - 8), a.hi);
+}
+K3_INLINE f32x16 splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+K3_INLINE f32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+
+K3_INLINE f32x16 add(f32x16 a, f32x16 b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+K3_INLINE f32x16 mul(f32x16 a, f32x16 b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+K3_INLINE f32x16 div(f32x16 a, f32x16 b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+K3_INLINE f32x16 sqrt(f32x16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+K3_INLINE f32x16 abs(f32x16 a) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
+}
+K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
+  const __m256 bit = _mm256_set1_ps(-0.0f);
+  return {_mm256_or_ps(_mm256_andnot_ps(bit, magnitude.lo), _mm256_and_ps(bit, sign.lo)),
+          _mm256_or_ps(_mm256_andnot_ps(bit, magnitude.hi), _mm256_and_ps(bit, sign.hi))};
+}
+
+K3_INLINE mask16 less(f32x16 a, f32x16 b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
+}
+K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) {
+  return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
+}
+
+K3_INLINE float sum(f32x16 a) {
+  const __m256 eight = _mm256_add_ps(a.lo, a.hi);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+K3_INLINE float highest(f32x16 a) {
+  const __m256 eight = _mm256_max_ps(a.lo, a.hi);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+K3_INLINE __m256 widen_bf16(__m128i h) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+K3_INLINE f32x16 load_bf16(const void* p) {
+  const __m128i* h = (const __m128i*)p;
+  return {widen_bf16(_mm_loadu_si128(h)), widen_bf16(_mm_loadu_si128(h + 1))};
+}
+K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
+  uint16_t h[16] = {0};
+  memcpy(h, p, 2 * (size_t)n);
+  return load_bf16(h);
+}
+
+K3_INLINE u32x16 load_u32(const void* p) {
+  const __m256i* w = (const __m256i*)p;
+  return {_mm256_loadu_si256(w), _mm256_loadu_si256(w + 1)};
+}
+K3_INLINE u32x16 load_u32_n(const void* p, int n) {
+  const int* w = (const int*)p;
+  return {_mm256_maskload_epi32(w, first_lanes(n)), _mm256_maskload_epi32(w + 8, first_lanes(n - 8))};
+}
+K3_INLINE u32x16 splat_u32(uint32_t x) { return {_mm256_set1_epi32((int)x), _mm256_set1_epi32((int)x)}; }
+K3_INLINE u32x16 bits(f32x16 a) { return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)}; }
+K3_INLINE f32x16 as_float(u32x16 a) { return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)}; }
+K3_INLINE u32x16 add_u32(u32x16 a, u32x16 b) { return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)}; }
+K3_INLINE u32x16 sub_u32(u32x16 a, u32x16 b) { return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)}; }
+K3_INLINE u32x16 shl(u32x16 a, int n) { return {_mm256_slli_epi32(a.lo, n), _mm256_slli_epi32(a.hi, n)}; }
+K3_INLINE u32x16 shr(u32x16 a, int n) { return {_mm256_srli_epi32(a.lo, n), _mm256_srli_epi32(a.hi, n)}; }
+K3_INLINE u32x16 shr_signed(u32x16 a, int n) { return {_mm256_srai_epi32(a.lo, n), _mm256_srai_epi32(a.hi, n)}; }
+
+// bits 0..2 of the code pick the magnitude (the look-up reads only those), bit 3 moves to the sign
+K3_INLINE __m256 e2m1_half(__m256i words, int n) {
+  const __m256 magnitudes = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
+  const __m256 magnitude = _mm256_permutevar8x32_ps(magnitudes, _mm256_srli_epi32(words, 4 * n));
+  const __m256i sign = _mm256_slli_epi32(words, 28 - 4 * n);
+  return _mm256_or_ps(magnitude, _mm256_and_ps(_mm256_castsi256_ps(sign), _mm256_set1_ps(-0.0f)));
+}
+K3_INLINE f32x16 e2m1(u32x16 words, int n) { return {e2m1_half(words.lo, n), e2m1_half(words.hi, n)}; }
+
+// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000
+K3_INLINE __m256 e8m0_bits(__m256i scales) {
+  return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_slli_epi32(scales, 23), _mm256_set1_epi32(0x00400000)));
+}
+K3_INLINE f32x16 e8m0_packed(uint32_t four) {
+  const __m128i bytes = _mm_cvtsi32_si128((int)four);
+  const __m256i lo = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(bytes, _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1)));
+  const __m256i hi = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(bytes, _mm_setr_epi8(2, 2, 2, 2, 3, 3, 3, 3, -1, -1, -1, -1, -1, -1, -1, -1)));
+  return {e8m0_bits(lo), e8m0_bits(hi)};
+}
+K3_INLINE f32x16 e8m0x4(const uint8_t* scales) {
+  uint32_t four;
+  memcpy(&four, scales, 4);
+  return e8m0_packed(four);
+}
+K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
+  uint32_t four = 0;
+  memcpy(&four, scales, (size_t)groups);
+  return e8m0_packed(four);
+}

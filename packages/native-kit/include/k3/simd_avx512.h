@@ -1,0 +1,104 @@
+// The 16 lanes as one 512-bit register (AVX-512 F, BW, DQ, VL). With K3_EMULATE_AVX512 the same intrinsics come from
+// SIMDe, so that a machine without AVX-512 can check this file (scripts/emulate-avx512).
+#pragma once
+#ifdef K3_EMULATE_AVX512
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/fma.h>
+#else
+#include <immintrin.h>
+#endif
+#include "simd_base.h"
+#define K3_ISA avx512
+// rows x columns of accumulators that fit the register file beside the operands
+static constexpr int kTileRows = 4, kTileColumns = 6;
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 warns inside its own intrinsics header
+#endif
+
+struct f32x16 { __m512 v; };
+struct u32x16 { __m512i v; };
+struct mask16 { __mmask16 v; };
+
+K3_INLINE __mmask16 first_lanes(int n) { return (__mmask16)((1u << n) - 1u); }
+
+K3_INLINE f32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+K3_INLINE f32x16 load_n(const float* p, int n) { return {_mm512_maskz_loadu_ps(first_lanes(n), p)}; }
+K3_INLINE void store(float* p, f32x16 a) { _mm512_storeu_ps(p, a.v); }
+K3_INLINE void store_n(float* p, f32x16 a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), a.v); }
+K3_INLINE f32x16 splat(float x) { return {_mm512_set1_ps(x)}; }
+K3_INLINE f32x16 zero() { return {_mm512_setzero_ps()}; }
+
+K3_INLINE f32x16 add(f32x16 a, f32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+K3_INLINE f32x16 mul(f32x16 a, f32x16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+K3_INLINE f32x16 div(f32x16 a, f32x16 b) { return {_mm512_div_ps(a.v, b.v)}; }
+K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+K3_INLINE f32x16 sqrt(f32x16 a) { return {_mm512_sqrt_ps(a.v)}; }
+K3_INLINE f32x16 abs(f32x16 a) { return {_mm512_andnot_ps(_mm512_set1_ps(-0.0f), a.v)}; }
+K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
+  const __m512 bit = _mm512_set1_ps(-0.0f);
+  return {_mm512_or_ps(_mm512_andnot_ps(bit, magnitude.v), _mm512_and_ps(bit, sign.v))};
+}
+
+K3_INLINE mask16 less(f32x16 a, f32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
+
+K3_INLINE __m256 high_half(__m512 a) { return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)); }
+K3_INLINE float sum(f32x16 a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), high_half(a.v));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+K3_INLINE float highest(f32x16 a) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), high_half(a.v));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+K3_INLINE f32x16 widen_bf16(__m256i h) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
+}
+K3_INLINE f32x16 load_bf16(const void* p) { return widen_bf16(_mm256_loadu_si256((const __m256i*)p)); }
+K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
+  uint16_t h[16] = {0};
+  memcpy(h, p, 2 * (size_t)n);
+  return load_bf16(h);
+}
+
+K3_INLINE u32x16 load_u32(const void* p) { return {_mm512_loadu_si512(p)}; }
+K3_INLINE u32x16 load_u32_n(const void* p, int n) { return {_mm512_maskz_loadu_epi32(first_lanes(n), p)}; }
+K3_INLINE u32x16 splat_u32(uint32_t x) { return {_mm512_set1_epi32((int)x)}; }
+K3_INLINE u32x16 bits(f32x16 a) { return {_mm512_castps_si512(a.v)}; }
+K3_INLINE f32x16 as_float(u32x16 a) { return {_mm512_castsi512_ps(a.v)}; }
+K3_INLINE u32x16 add_u32(u32x16 a, u32x16 b) { return {_mm512_add_epi32(a.v, b.v)}; }
+K3_INLINE u32x16 sub_u32(u32x16 a, u32x16 b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+K3_INLINE u32x16 shl(u32x16 a, int n) { return {_mm512_slli_epi32(a.v, (unsigned)n)}; }
+K3_INLINE u32x16 shr(u32x16 a, int n) { return {_mm512_srli_epi32(a.v, (unsigned)n)}; }
+K3_INLINE u32x16 shr_signed(u32x16 a, int n) { return {_mm512_srai_epi32(a.v, (unsigned)n)}; }
+
+// the look-up reads only the low 4 bits of each index, so code n of every lane is one shift and one permute
+K3_INLINE f32x16 e2m1(u32x16 words, int n) {
+  const __m512 values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f,
+                                       -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+  return {_mm512_permutexvar_ps(_mm512_srli_epi32(words.v, (unsigned)(4 * n)), values)};
+}
+
+// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000
+K3_INLINE f32x16 e8m0_packed(uint32_t four) {
+  const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m512i scales = _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_cvtsi32_si128((int)four), spread));
+  return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_slli_epi32(scales, 23), _mm512_set1_epi32(0x00400000)))};
+}
+K3_INLINE f32x16 e8m0x4(const uint8_t* scales) {
+  uint32_t four;
+  memcpy(&four, scales, 4);
+  return e8m0_packed(four);
+}
+K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
+  uint32_t four = 0;
+  memcpy(&four, scales, (size_t)groups);
+  return e8m0_packed(four);
+}

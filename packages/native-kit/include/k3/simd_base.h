@@ -1,0 +1,39 @@
+// What the simd_<isa>.h headers share. A kernel is written once against this vocabulary, in an .inl file, and
+// stamped per instruction set:
+//
+//     // matvec_avx2.cc
+//     #include <k3/simd_avx2.h>
+//     #include "matvec.inl"
+//
+// f32x16 and u32x16 are the 16 virtual lanes of docs/NUMERICS.md. Every function below is exact or correctly
+// rounded per lane (IEEE binary32), so a kernel gives the same bits whatever it is stamped with:
+//
+//     load store (and _n: the first n < 16 lanes, zero elsewhere)   splat zero
+//     add sub mul div fma (a*b + c, one rounding) sqrt abs copysign
+//     less (mask) select(mask, a, b): a where the mask is set
+//     sum: the fixed tree j += j+8, j+4, j+2, j+1      highest: largest lane
+//     load_bf16 (and _n): 16 bfloat16 widened
+//     bits as_float add_u32 sub_u32 shl shr shr_signed load_u32
+//     e2m1(words, n): value of the 4-bit code n (0..7) of every lane     e8m0x4 / e8m0_n: scale bytes, one per 4 lanes
+//
+// Everything is static: two stamps of one .inl must not share a symbol, or the linker might keep the copy that
+// was compiled for the bigger machine. For the same reason no C++ library header is included here or in an .inl.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define K3_INLINE static inline __attribute__((always_inline, unused))
+#define K3_CAT_(a, b) a##b
+#define K3_CAT(a, b) K3_CAT_(a, b)
+// the kernel table of this stamp, e.g. kernels_avx2
+#define K3_KERNELS K3_CAT(kernels_, K3_ISA)
+
+static constexpr int kLanes = 16;
+
+K3_INLINE float bf16_to_f32(uint16_t h) {
+  uint32_t u = (uint32_t)h << 16;
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}

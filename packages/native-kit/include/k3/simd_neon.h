@@ -1,0 +1,115 @@
+// The 16 lanes as four 128-bit registers (AArch64 Advanced SIMD).
+#pragma once
+#include <arm_neon.h>
+#include "simd_base.h"
+#define K3_ISA neon
+// rows x columns of accumulators that fit the register file beside the operands
+static constexpr int kTileRows = 2, kTileColumns = 2;
+
+struct f32x16 { float32x4_t v[4]; };
+struct u32x16 { uint32x4_t v[4]; };
+struct mask16 { uint32x4_t v[4]; };
+
+#define K3_EACH(expr)                         \
+  for (int q = 0; q < 4; ++q) r.v[q] = expr;  \
+  return r
+
+K3_INLINE f32x16 load(const float* p) { f32x16 r; K3_EACH(vld1q_f32(p + 4 * q)); }
+K3_INLINE f32x16 load_n(const float* p, int n) {
+  float lanes[16] = {0};
+  memcpy(lanes, p, 4 * (size_t)n);
+  return load(lanes);
+}
+K3_INLINE void store(float* p, f32x16 a) { for (int q = 0; q < 4; ++q) vst1q_f32(p + 4 * q, a.v[q]); }
+K3_INLINE void store_n(float* p, f32x16 a, int n) {
+  float lanes[16];
+  store(lanes, a);
+  memcpy(p, lanes, 4 * (size_t)n);
+}
+K3_INLINE f32x16 splat(float x) { f32x16 r; K3_EACH(vdupq_n_f32(x)); }
+K3_INLINE f32x16 zero() { return splat(0.0f); }
+
+K3_INLINE f32x16 add(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vaddq_f32(a.v[q], b.v[q])); }
+K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vsubq_f32(a.v[q], b.v[q])); }
+K3_INLINE f32x16 mul(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vmulq_f32(a.v[q], b.v[q])); }
+K3_INLINE f32x16 div(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vdivq_f32(a.v[q], b.v[q])); }
+K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { f32x16 r; K3_EACH(vfmaq_f32(c.v[q], a.v[q], b.v[q])); }
+K3_INLINE f32x16 sqrt(f32x16 a) { f32x16 r; K3_EACH(vsqrtq_f32(a.v[q])); }
+K3_INLINE f32x16 abs(f32x16 a) { f32x16 r; K3_EACH(vabsq_f32(a.v[q])); }
+K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
+  f32x16 r;
+  K3_EACH(vbslq_f32(vdupq_n_u32(0x80000000u), sign.v[q], magnitude.v[q]));
+}
+
+K3_INLINE mask16 less(f32x16 a, f32x16 b) { mask16 r; K3_EACH(vcltq_f32(a.v[q], b.v[q])); }
+K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vbslq_f32(m.v[q], a.v[q], b.v[q])); }
+
+K3_INLINE float sum(f32x16 a) {
+  const float32x4_t four = vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+K3_INLINE float highest(f32x16 a) {
+  return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.v[0], a.v[2]), vmaxq_f32(a.v[1], a.v[3])));
+}
+
+K3_INLINE f32x16 load_bf16(const void* p) {
+  const uint8_t* h = (const uint8_t*)p;
+  f32x16 r;
+  K3_EACH(vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(h + 8 * q)), 16)));
+}
+K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
+  uint16_t h[16] = {0};
+  memcpy(h, p, 2 * (size_t)n);
+  return load_bf16(h);
+}
+
+K3_INLINE u32x16 load_u32(const void* p) {
+  const uint8_t* w = (const uint8_t*)p;
+  u32x16 r;
+  K3_EACH(vreinterpretq_u32_u8(vld1q_u8(w + 16 * q)));
+}
+K3_INLINE u32x16 load_u32_n(const void* p, int n) {
+  uint32_t w[16] = {0};
+  memcpy(w, p, 4 * (size_t)n);
+  return load_u32(w);
+}
+K3_INLINE u32x16 splat_u32(uint32_t x) { u32x16 r; K3_EACH(vdupq_n_u32(x)); }
+K3_INLINE u32x16 bits(f32x16 a) { u32x16 r; K3_EACH(vreinterpretq_u32_f32(a.v[q])); }
+K3_INLINE f32x16 as_float(u32x16 a) { f32x16 r; K3_EACH(vreinterpretq_f32_u32(a.v[q])); }
+K3_INLINE u32x16 add_u32(u32x16 a, u32x16 b) { u32x16 r; K3_EACH(vaddq_u32(a.v[q], b.v[q])); }
+K3_INLINE u32x16 sub_u32(u32x16 a, u32x16 b) { u32x16 r; K3_EACH(vsubq_u32(a.v[q], b.v[q])); }
+K3_INLINE u32x16 shl(u32x16 a, int n) { u32x16 r; K3_EACH(vshlq_u32(a.v[q], vdupq_n_s32(n))); }
+K3_INLINE u32x16 shr(u32x16 a, int n) { u32x16 r; K3_EACH(vshlq_u32(a.v[q], vdupq_n_s32(-n))); }
+K3_INLINE u32x16 shr_signed(u32x16 a, int n) {
+  u32x16 r;
+  K3_EACH(vreinterpretq_u32_s32(vshlq_s32(vreinterpretq_s32_u32(a.v[q]), vdupq_n_s32(-n))));
+}
+
+// The top two bytes of each E2M1 value as binary32, looked up by code. The other three bytes of every index lane are
+// zero and fetch entry 0, which is zero.
+K3_INLINE f32x16 e2m1(u32x16 words, int n) {
+  static const uint8_t byte3[16] = {0, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40, 0x80, 0xbf, 0xbf, 0xbf, 0xc0, 0xc0, 0xc0, 0xc0};
+  static const uint8_t byte2[16] = {0, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0, 0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0};
+  const uint8x16_t upper = vld1q_u8(byte3), lower = vld1q_u8(byte2);
+  f32x16 r;
+  for (int q = 0; q < 4; ++q) {
+    const uint32x4_t code = vandq_u32(vshlq_u32(words.v[q], vdupq_n_s32(-4 * n)), vdupq_n_u32(15));
+    const uint32x4_t top = vreinterpretq_u32_u8(vqtbl1q_u8(upper, vreinterpretq_u8_u32(code)));
+    const uint32x4_t next = vreinterpretq_u32_u8(vqtbl1q_u8(lower, vreinterpretq_u8_u32(code)));
+    r.v[q] = vreinterpretq_f32_u32(vorrq_u32(vshlq_n_u32(top, 24), vshlq_n_u32(next, 16)));
+  }
+  return r;
+}
+
+// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000
+K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
+  f32x16 r;
+  for (int q = 0; q < 4; ++q) {
+    const uint32_t field = q < groups ? (uint32_t)scales[q] << 23 : 0;
+    r.v[q] = vreinterpretq_f32_u32(vdupq_n_u32(field ? field : 0x00400000u));
+  }
+  return r;
+}
+K3_INLINE f32x16 e8m0x4(const uint8_t* scales) { return e8m0_n(scales, 4); }
+#undef K3_EACH
