@@ -1,0 +1,10 @@
+{
+  "includes": ["../native-kit/native.gypi"],
+  "targets": [
+    {
+      "target_name": "task_pool",
+      "sources": ["native/addon.cc", "native/pool.cc"],
+      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"]
+    }
+  ]
+}

@@ -1,0 +1,2 @@
+export { TaskPoolError } from './errors.js'
+export { createPool, type PoolOptions, type TaskPool } from './pool.js'
