@@ -1,0 +1,59 @@
+import { mkdir, readFile, stat, statfs } from 'node:fs/promises'
+import path from 'node:path'
+import { SynthWriteError } from './errors.js'
+
+/** A file about to be written. */
+export interface PlannedFile {
+  readonly name: string
+  readonly bytes: number
+}
+
+/**
+ * Creates the folder if need be and checks that the files fit and replace nothing of another model.
+ * @param config content of the config.json to be written
+ * @throws ERR_SYNTH_OCCUPIED, ERR_SYNTH_SPACE, ERR_SYNTH_WRITE
+ */
+export async function prepareDestination(
+  dir: string,
+  files: readonly PlannedFile[],
+  config: string
+): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true })
+  } catch (cause) {
+    throw new SynthWriteError('ERR_SYNTH_WRITE', dir, `cannot create ${dir}: ${String(cause)}`, cause)
+  }
+  await refuseOtherModel(dir, files, config)
+  const need = files.reduce((sum, { bytes }) => sum + bytes, 0)
+  const { bavail, bsize } = await statfs(dir)
+  const have = bavail * bsize
+  if (need > have) {
+    const message = `${dir} has ${have} bytes free, the checkpoint takes ${need}: free some or choose another disk`
+    throw new SynthWriteError('ERR_SYNTH_SPACE', dir, message)
+  }
+}
+
+/** The shards of a downloaded model have the same names as ours: a slip in --out must not replace them. */
+async function refuseOtherModel(dir: string, files: readonly PlannedFile[], config: string): Promise<void> {
+  const occupied = (file: string, what: string): never => {
+    const message = `${file} ${what}: choose an empty folder, or one from an earlier run with the same geometry`
+    throw new SynthWriteError('ERR_SYNTH_OCCUPIED', file, message)
+  }
+  const configPath = path.join(dir, 'config.json')
+  const existing = await ifPresent(readFile(configPath, 'utf8'))
+  if (existing !== null && existing !== config) occupied(configPath, 'belongs to another model')
+  for (const { name, bytes } of files) {
+    const file = path.join(dir, name)
+    const found = await ifPresent(stat(file))
+    if (found !== null && found.size !== bytes) occupied(file, `has ${found.size} bytes, not ${bytes}`)
+  }
+}
+
+async function ifPresent<T>(pending: Promise<T>): Promise<T | null> {
+  try {
+    return await pending
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
