@@ -1,0 +1,8 @@
+export { belady } from './belady.ts'
+export type { CacheStats } from './cache-stats.ts'
+export { ExpertCacheError } from './errors.ts'
+export type { EvictionPolicy } from './eviction-policy.ts'
+export { createExpertCache, type ExpertCache, type ExpertCacheOptions } from './expert-cache.ts'
+export type { ExpertPlan } from './expert-plan.ts'
+export { replay } from './replay.ts'
+export { RoutingTrace } from './routing-trace.ts'

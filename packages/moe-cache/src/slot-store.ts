@@ -1,0 +1,143 @@
+import { ExpertCacheError } from './errors.ts'
+import type { EvictionPolicy } from './eviction-policy.ts'
+import { ExpertTable } from './expert-table.ts'
+import { grown } from './growable.ts'
+
+const EMPTY = -1
+
+/**
+ * What each slot holds, how many plans pin it and whether one is filling it. A slot is always exactly one of: free (on the free list), being
+ * filled (pinned by the plan that claimed it), resident, lost (its filler gave up while others had joined: empty, and
+ * pinned by those), or retired (removed by a shrink).
+ */
+export class SlotStore {
+  readonly #policy: EvictionPolicy
+  /** (layer, expert) → the slot that holds or is being filled with it. */
+  readonly #slotOf = new ExpertTable(EMPTY)
+  readonly #free: number[] = []
+  readonly #retired: number[] = []
+  #layerOf = new Int32Array(0)
+  #expertOf = new Int32Array(0)
+  #pinsOf = new Int32Array(0)
+  #filling = new Int32Array(0)
+  #limit = 0
+  /** Slots that are not retired. */
+  count = 0
+  /** Slots with at least one pin. */
+  pinned = 0
+  /** Slots that hold a complete expert. */
+  resident = 0
+
+  constructor(policy: EvictionPolicy) {
+    this.#policy = policy
+  }
+
+  /** Slots a new claim can have now: free ones and those whose expert may be evicted. */
+  get claimable(): number {
+    return this.count - this.pinned
+  }
+
+  /** The slot that holds or is being filled with the expert, or -1. */
+  slotOf(layer: number, expert: number): number {
+    return this.#slotOf.get(layer, expert)
+  }
+
+  isFilling(slot: number): boolean {
+    return this.#filling[slot] === 1
+  }
+
+  isPinned(slot: number): boolean {
+    return this.#pinsOf[slot] !== 0
+  }
+
+  holds(slot: number, layer: number, expert: number): boolean {
+    return this.#layerOf[slot] === layer && this.#expertOf[slot] === expert
+  }
+
+  pin(slot: number, rank: number): void {
+    if (this.#pinsOf[slot]!++ === 0) this.pinned++
+    this.#policy.touch(slot, this.#layerOf[slot]!, this.#expertOf[slot]!, rank)
+  }
+
+  unpin(slot: number): void {
+    if (--this.#pinsOf[slot]! !== 0) return
+    this.pinned--
+    const resident = this.#expertOf[slot] !== EMPTY
+    this.#policy.release(slot, resident)
+    if (!resident) this.#free.push(slot)
+  }
+
+  /** Gives (layer, expert) a free slot, or evicts for one, and pins it for the plan that fills it. */
+  claim(layer: number, expert: number, rank: number): number {
+    const slot = this.#free.length > 0 ? this.#free.pop()! : this.#evict(layer)
+    this.#layerOf[slot] = layer
+    this.#expertOf[slot] = expert
+    this.#filling[slot] = 1
+    this.#slotOf.set(layer, expert, slot)
+    this.pin(slot, rank)
+    return slot
+  }
+
+  /** The claimed slot now holds its expert. */
+  filled(slot: number): void {
+    this.#filling[slot] = 0
+    this.resident++
+    this.unpin(slot)
+  }
+
+  /** The claimed slot will not be filled. */
+  abandon(slot: number): void {
+    this.#slotOf.set(this.#layerOf[slot]!, this.#expertOf[slot]!, EMPTY)
+    this.#filling[slot] = 0
+    this.#expertOf[slot] = EMPTY
+    this.unpin(slot)
+  }
+
+  /** Adds slots, retired numbers first, and returns their numbers. */
+  grow(slots: number): Int32Array {
+    const added = new Int32Array(slots)
+    for (let i = 0; i < slots; i++) added[i] = this.#retired.length > 0 ? this.#retired.pop()! : this.#limit++
+    added.sort()
+    this.#layerOf = grown(this.#layerOf, this.#limit, EMPTY)
+    this.#expertOf = grown(this.#expertOf, this.#limit, EMPTY)
+    this.#pinsOf = grown(this.#pinsOf, this.#limit, 0)
+    this.#filling = grown(this.#filling, this.#limit, 0)
+    for (let i = slots - 1; i >= 0; i--) this.#free.push(added[i]!)
+    this.count += slots
+    return added
+  }
+
+  /** Retires slots, free ones first and then by policy, and returns their numbers. */
+  shrink(slots: number): Int32Array {
+    const retired = new Int32Array(slots)
+    for (let i = 0; i < slots; i++) {
+      retired[i] = this.#free.length > 0 ? this.#free.pop()! : this.#evict(EMPTY)
+      this.#retired.push(retired[i]!)
+      this.count--
+    }
+    return retired.sort()
+  }
+
+  /** Evicts every expert; nothing may be pinned. Returns how many there were. */
+  empty(): number {
+    const evicted = this.resident
+    while (this.resident > 0) this.#free.push(this.#evict(EMPTY))
+    return evicted
+  }
+
+  #evict(layer: number): number {
+    const slot = this.#policy.victim(layer)
+    if (!(slot in this.#expertOf) || this.#expertOf[slot] === EMPTY || this.isPinned(slot)) {
+      throw new ExpertCacheError(
+        'ERR_MOE_CACHE_POLICY',
+        `the eviction policy must choose a released slot, found ${String(slot)}, which is ` +
+          `${slot in this.#expertOf && this.isPinned(slot) ? 'pinned' : 'not resident'}; fix its victim()`,
+        { slot, layer }
+      )
+    }
+    this.#slotOf.set(this.#layerOf[slot]!, this.#expertOf[slot]!, EMPTY)
+    this.#expertOf[slot] = EMPTY
+    this.resident--
+    return slot
+  }
+}
