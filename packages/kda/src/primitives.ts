@@ -1,0 +1,42 @@
+import { atLeast, count, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { native, supportedIsas } from './native.js'
+
+/**
+ * Causal depthwise convolution with SiLU. x, out: f32 [tokens, channels]; weight: f32 [channels, 1, taps], the last tap
+ * for the current token; tail: f32 [taps - 1, channels], the inputs before x, oldest first, advanced in place. The
+ * result does not depend on how a sequence is split into calls. x and out must not overlap.
+ * @throws RangeError (ERR_OUT_OF_RANGE) for a short array
+ */
+export const shortConv = (
+  x: Float32Array,
+  tail: Float32Array,
+  weight: Float32Array,
+  out: Float32Array,
+  { tokens, channels, taps, ...options }: { tokens: number; channels: number; taps: number } & NativeOptions
+): void => {
+  count('tokens', tokens, 0)
+  count('channels', channels, 1)
+  count('taps', taps, 1)
+  atLeast('x', x, tokens * channels)
+  atLeast('tail', tail, (taps - 1) * channels)
+  atLeast('weight', weight, taps * channels)
+  atLeast('out', out, tokens * channels)
+  const isa = resolveIsa(options.isa, supportedIsas())
+  native().shortConv(x, tail, weight, out, tokens, channels, taps, options.pool?.handle, isa)
+}
+
+/**
+ * out = x / sqrt(sum x^2 + eps) for each row; eps is added to the sum. x, out: f32 [rows, dim], may be the same array.
+ * @throws RangeError (ERR_OUT_OF_RANGE) for a short array
+ */
+export const l2Normalize = (
+  x: Float32Array,
+  out: Float32Array,
+  { rows, dim, eps, isa }: { rows: number; dim: number; eps: number; isa?: NativeOptions['isa'] }
+): void => {
+  count('rows', rows, 0)
+  count('dim', dim, 1)
+  atLeast('x', x, rows * dim)
+  atLeast('out', out, rows * dim)
+  native().l2Normalize(x, out, rows, dim, eps, 1, resolveIsa(isa, supportedIsas()))
+}

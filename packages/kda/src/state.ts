@@ -1,0 +1,32 @@
+/** What one sequence carries through one layer; zero at its start. */
+export class KdaState {
+  /** f32 [heads, keys, values]: the matrix of each head, row-major by key channel */
+  readonly recurrence: Float32Array
+  /** f32 [3, taps - 1, heads * headDim]: the last inputs of the convolutions of q, k and v, oldest first */
+  readonly tails: Float32Array
+
+  /** Made by `kda.createState()`; or from arrays that were saved, which it then owns. */
+  constructor(recurrence: Float32Array, tails: Float32Array) {
+    this.recurrence = recurrence
+    this.tails = tails
+  }
+
+  /** Size in bytes. */
+  get bytes(): number {
+    return this.recurrence.byteLength + this.tails.byteLength
+  }
+
+  /** An independent copy. */
+  copy(): KdaState {
+    return new KdaState(this.recurrence.slice(), this.tails.slice())
+  }
+
+  /** Takes over the contents of a state of the same shape. @throws RangeError (ERR_OUT_OF_RANGE) when the shape differs */
+  restore(from: KdaState): void {
+    if (from.recurrence.length !== this.recurrence.length || from.tails.length !== this.tails.length) {
+      throw Object.assign(new RangeError('the states are of different shapes'), { code: 'ERR_OUT_OF_RANGE' })
+    }
+    this.recurrence.set(from.recurrence)
+    this.tails.set(from.tails)
+  }
+}
