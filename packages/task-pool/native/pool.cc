@@ -1,13 +1,11 @@
 #include "pool.h"
 
-#include <new>
-
-#include <signal.h>
+#include <k3/thread.h>
 
 namespace k3::task_pool {
 namespace {
 
-constexpr size_t kStackBytes = 8 << 20;  // glibc's usual size; musl would give 128 KiB
+constexpr ThreadSpec kThread = {"k3-task-pool", 8 << 20};  // the stack glibc would give; musl's 128 KiB is too small
 
 // The pools this thread is running a part of, innermost first.
 struct Frame {
@@ -28,20 +26,6 @@ class Inside {
 
  private:
   Frame frame_;
-};
-
-// Signals belong to the threads of the host program.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
 };
 
 }  // namespace
@@ -66,26 +50,19 @@ Pool* Pool::create(uint32_t threads, std::chrono::nanoseconds spin, int* error) 
 }
 
 int Pool::start_workers() {
-  const BlockedSignals blocked;
-  pthread_attr_t attributes;
-  if (const int error = pthread_attr_init(&attributes)) return error;
-  pthread_attr_setstacksize(&attributes, kStackBytes);
   workers_.reserve(threads);  // a worker keeps the address of its element
-  int error = 0;
-  for (uint32_t part = 1; part < threads && error == 0; ++part) {
+  for (uint32_t part = 1; part < threads; ++part) {
     workers_.push_back({this, part, {}});
-    error = pthread_create(&workers_.back().thread, &attributes, worker_main, &workers_.back());
-    if (error) workers_.pop_back();
+    if (const int error = start_thread(&workers_.back().thread, kThread, worker_main, &workers_.back())) {
+      workers_.pop_back();
+      return error;
+    }
   }
-  pthread_attr_destroy(&attributes);
-  return error;
+  return 0;
 }
 
 void* Pool::worker_main(void* argument) {
   const Worker* worker = static_cast<Worker*>(argument);
-#if defined(__linux__)
-  pthread_setname_np(pthread_self(), "k3-task-pool");
-#endif
   worker->pool->work(worker->part);
   return nullptr;
 }
