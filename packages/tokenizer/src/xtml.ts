@@ -1,0 +1,7 @@
+export { XtmlError } from './xtml/errors.js'
+export { imageBlock } from './xtml/images.js'
+export type { OutputEvent, ParsedOutput } from './xtml/output.js'
+export { createOutputParser, parseOutput } from './xtml/output-parser.js'
+export { renderChat } from './xtml/render.js'
+export { type ChatRequest, parseRequest } from './xtml/request.js'
+export { encodeSegments } from './xtml/segments.js'
