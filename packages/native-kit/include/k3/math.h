@@ -54,6 +54,13 @@ K3_INLINE f32x16 tanh(f32x16 x) {
   return copysign(div(m, add(m, splat(2.0f))), x);
 }
 
+// SiTU-GLU: beta tanh(gate / beta) sigmoid(gate) * linear tanh(up / linear). The sigmoid takes the raw gate.
+K3_INLINE f32x16 situ(f32x16 gate, f32x16 up, float beta, float linear) {
+  const f32x16 capped_gate = mul(splat(beta), tanh(div(gate, splat(beta))));
+  const f32x16 capped_up = mul(splat(linear), tanh(div(up, splat(linear))));
+  return mul(mul(capped_gate, sigmoid(gate)), capped_up);
+}
+
 // Vectors of one lane's worth of work: used for scalars that must have the lanes' bits.
 K3_INLINE float first(f32x16 a) {
   float lanes[16];
