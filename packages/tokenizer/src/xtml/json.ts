@@ -19,6 +19,8 @@ export type JsonObject = ReadonlyMap<string, JsonValue>
 export const MAX_DEPTH = 1000
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y
+const NO_ESCAPE = /[^"\\]*/y
+const NO_ESCAPE_OR_CONTROL = /[ !#-[\]-\uffff]*/y
 const WORDS: ReadonlyMap<string, JsonValue> = new Map<string, JsonValue>([
   ['null', null],
   ['true', true],
@@ -92,20 +94,25 @@ export class JsonScanner {
   string(): string {
     if (!this.take('"')) this.fail('a string')
     let decoded = ''
-    let from = this.position
     for (;;) {
+      decoded += this.plainRun()
       const char = this.text[this.position]
       if (char === undefined) this.fail('the closing quote of a string')
       if (char < ' ' && !this.rawControls) this.fail('an escaped control character')
-      if (char === '"' || char === '\\') {
-        decoded += this.text.slice(from, this.position++)
-        if (char === '"') return decoded
-        decoded += this.escape()
-        from = this.position
-      } else {
-        this.position++
-      }
+      this.position++
+      if (char === '"') return decoded
+      decoded += this.escape()
     }
+  }
+
+  /** The characters up to the next one that ends a string or has to be decoded. */
+  private plainRun(): string {
+    const run = this.rawControls ? NO_ESCAPE : NO_ESCAPE_OR_CONTROL
+    run.lastIndex = this.position
+    run.test(this.text)
+    const from = this.position
+    this.position = run.lastIndex
+    return this.text.slice(from, this.position)
   }
 
   private escape(): string {
