@@ -5,17 +5,12 @@
 // Tokens go one by one in the order of decoding, so a prompt and single steps give the same bits. Value columns of S
 // are independent: each block of columns is decayed, read, corrected and written while it is in the first-level cache,
 // so a step moves S from memory once and back once. The decayed value is computed twice, with the same bits.
+#include <k3/lanes.h>
+
 #include "kda.h"
 
 namespace {
 using namespace k3::kda;
-
-// f over all lanes of n numbers: f(offset, lanes) with lanes = 16, then the rest
-#define K3_FOR_LANES(n, i, lanes)                                               \
-  for (size_t i = 0; i < (n); i += 16)                                          \
-    if (const int lanes = (n) - i < 16 ? (int)((n) - i) : 16; true)
-K3_INLINE f32x16 load_lanes(const float* p, int lanes) { return lanes == 16 ? load(p) : load_n(p, lanes); }
-K3_INLINE void store_lanes(float* p, f32x16 a, int lanes) { lanes == 16 ? store(p, a) : store_n(p, a, lanes); }
 
 K3_INLINE float sum_of_squares(const float* x, size_t n) {
   f32x16 acc = zero();
