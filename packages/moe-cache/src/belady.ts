@@ -1,7 +1,7 @@
-import { checkInteger, ExpertCacheError } from './errors.ts'
-import { IndexedHeap } from './indexed-heap.ts'
-import { MAX_EXPERTS, MAX_SLOTS } from './limits.ts'
-import type { RoutingTrace } from './routing-trace.ts'
+import { checkInteger, ExpertCacheError } from './errors.js'
+import { IndexedHeap } from './indexed-heap.js'
+import { MAX_EXPERTS, MAX_SLOTS } from './limits.js'
+import type { RoutingTrace } from './routing-trace.js'
 
 const NEVER = Number.MAX_SAFE_INTEGER
 

@@ -1,4 +1,4 @@
-import { grownFloat } from './growable.ts'
+import { grownFloat } from './growable.js'
 
 /** A snapshot of the cache. Requests are counted when they are planned: hits + misses = requests, aborted ones included. */
 export interface CacheStats {

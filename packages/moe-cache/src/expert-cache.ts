@@ -1,13 +1,13 @@
-import { type CacheStats, Counters } from './cache-stats.ts'
-import { badArgument, checkInteger, ExpertCacheError } from './errors.ts'
-import type { EvictionPolicy } from './eviction-policy.ts'
-import { type ExpertPlan, OpenPlan, PlanArrays } from './expert-plan.ts'
-import { grownFloat } from './growable.ts'
-import { layerLru } from './layer-lru.ts'
-import { lfu } from './lfu.ts'
-import { MAX_EXPERTS, MAX_LAYERS, MAX_SLOTS } from './limits.ts'
-import { lru } from './lru.ts'
-import { SlotStore } from './slot-store.ts'
+import { type CacheStats, Counters } from './cache-stats.js'
+import { badArgument, checkInteger, ExpertCacheError } from './errors.js'
+import type { EvictionPolicy } from './eviction-policy.js'
+import { type ExpertPlan, OpenPlan, PlanArrays } from './expert-plan.js'
+import { grownFloat } from './growable.js'
+import { layerLru } from './layer-lru.js'
+import { lfu } from './lfu.js'
+import { MAX_EXPERTS, MAX_LAYERS, MAX_SLOTS } from './limits.js'
+import { lru } from './lru.js'
+import { SlotStore } from './slot-store.js'
 
 /** What `createExpertCache` needs to know. */
 export interface ExpertCacheOptions {

@@ -1,4 +1,4 @@
-import { grown } from './growable.ts'
+import { grown } from './growable.js'
 
 /** (layer, expert) → int32, as one array a layer: a lookup in the token loop neither hashes nor allocates. */
 export class ExpertTable {

@@ -1,4 +1,4 @@
-import { grown, grownFloat } from './growable.ts'
+import { grown, grownFloat } from './growable.js'
 
 const ABSENT = -1
 

@@ -1,7 +1,7 @@
-import type { EvictionPolicy } from './eviction-policy.ts'
-import { grown } from './growable.ts'
-import { IndexedHeap } from './indexed-heap.ts'
-import { SlotQueues } from './slot-queues.ts'
+import type { EvictionPolicy } from './eviction-policy.js'
+import { grown } from './growable.js'
+import { IndexedHeap } from './indexed-heap.js'
+import { SlotQueues } from './slot-queues.js'
 
 const EMPTY = -1
 

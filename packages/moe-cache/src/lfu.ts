@@ -1,7 +1,7 @@
-import type { EvictionPolicy } from './eviction-policy.ts'
-import { ExpertTable } from './expert-table.ts'
-import { grown } from './growable.ts'
-import { IndexedHeap } from './indexed-heap.ts'
+import type { EvictionPolicy } from './eviction-policy.js'
+import { ExpertTable } from './expert-table.js'
+import { grown } from './growable.js'
+import { IndexedHeap } from './indexed-heap.js'
 
 /**
  * Evicts the expert used least often, the longest unused one on a tie. Uses count from the first request on and

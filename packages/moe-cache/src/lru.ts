@@ -1,5 +1,5 @@
-import type { EvictionPolicy } from './eviction-policy.ts'
-import { SlotQueues } from './slot-queues.ts'
+import type { EvictionPolicy } from './eviction-policy.js'
+import { SlotQueues } from './slot-queues.js'
 
 const ALL = 0
 

@@ -1,6 +1,6 @@
-import type { CacheStats } from './cache-stats.ts'
-import { createExpertCache, type ExpertCacheOptions } from './expert-cache.ts'
-import type { RoutingTrace } from './routing-trace.ts'
+import type { CacheStats } from './cache-stats.js'
+import { createExpertCache, type ExpertCacheOptions } from './expert-cache.js'
+import type { RoutingTrace } from './routing-trace.js'
 
 /**
  * Runs a trace through a fresh cache, one plan a record, each committed before the next.

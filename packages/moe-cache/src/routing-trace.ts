@@ -1,6 +1,6 @@
-import { checkInteger, ExpertCacheError } from './errors.ts'
-import { grown } from './growable.ts'
-import { MAX_EXPERTS, MAX_LAYERS } from './limits.ts'
+import { checkInteger, ExpertCacheError } from './errors.js'
+import { grown } from './growable.js'
+import { MAX_EXPERTS, MAX_LAYERS } from './limits.js'
 
 const PAIR_BYTES = 8
 

@@ -1,4 +1,4 @@
-import { grown } from './growable.ts'
+import { grown } from './growable.js'
 
 const NONE = -1
 

@@ -1,7 +1,7 @@
-import { ExpertCacheError } from './errors.ts'
-import type { EvictionPolicy } from './eviction-policy.ts'
-import { ExpertTable } from './expert-table.ts'
-import { grown } from './growable.ts'
+import { ExpertCacheError } from './errors.js'
+import type { EvictionPolicy } from './eviction-policy.js'
+import { ExpertTable } from './expert-table.js'
+import { grown } from './growable.js'
 
 const EMPTY = -1
 

@@ -5,8 +5,8 @@ import {
   type EvictionPolicy,
   ExpertCacheError,
   RoutingTrace
-} from '../src/index.ts'
-import { answer, range } from './support.ts'
+} from '../src/index.js'
+import { answer, range } from './support.js'
 
 const caught = (action: () => unknown): unknown => {
   try {

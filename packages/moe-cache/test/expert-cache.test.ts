@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createExpertCache, type EvictionPolicy, type ExpertCacheOptions } from '../src/index.ts'
-import { answer, range, slotsOf } from './support.ts'
+import { createExpertCache, type EvictionPolicy, type ExpertCacheOptions } from '../src/index.js'
+import { answer, range, slotsOf } from './support.js'
 
 const policies: ExpertCacheOptions['policy'][] = ['lru', 'lfu', 'layer-lru']
 

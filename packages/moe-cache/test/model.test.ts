@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, test } from 'vitest'
-import { createExpertCache, type ExpertCache, ExpertCacheError, type ExpertPlan } from '../src/index.ts'
-import { NaiveCache, type NaivePlan, type PolicyName } from './naive-cache.ts'
+import { createExpertCache, type ExpertCache, ExpertCacheError, type ExpertPlan } from '../src/index.js'
+import { NaiveCache, type NaivePlan, type PolicyName } from './naive-cache.js'
 
 const TOP_K = 3
 const LAYERS = 4

@@ -7,9 +7,9 @@ import {
   type ExpertCacheOptions,
   RoutingTrace,
   replay
-} from '../src/index.ts'
-import { IndexedHeap } from '../src/indexed-heap.ts'
-import { range } from './support.ts'
+} from '../src/index.js'
+import { IndexedHeap } from '../src/indexed-heap.js'
+import { range } from './support.js'
 
 type Use = readonly [layer: number, ...ids: number[]]
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { belady, RoutingTrace, replay } from '../src/index.ts'
+import { belady, RoutingTrace, replay } from '../src/index.js'
 
 const policies = ['lru', 'lfu', 'layer-lru'] as const
 const percent = (rate: number): number => Math.round(rate * 1000) / 10

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ExpertCacheError, RoutingTrace } from '../src/index.ts'
+import { ExpertCacheError, RoutingTrace } from '../src/index.js'
 
 const sharedBytes = readFileSync(new URL('../../../fixtures/traces/expert_trace.bin', import.meta.url))
 const demoText = readFileSync(new URL('../../demo-model/expert_trace.jsonl', import.meta.url), 'utf8')

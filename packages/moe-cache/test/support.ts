@@ -1,4 +1,4 @@
-import type { ExpertPlan } from '../src/index.ts'
+import type { ExpertPlan } from '../src/index.js'
 
 /** The ids 0, 1, … count − 1, from `first`. */
 export const range = (count: number, first = 0): number[] =>
