@@ -1,0 +1,124 @@
+#include "batch.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace k3::uring {
+namespace {
+
+constexpr uint32_t kMaxRefusals = 10000;  // EINTR and EAGAIN in a row before they count as an error
+
+uint64_t round_down(uint64_t n, uint64_t step) { return n / step * step; }
+uint64_t round_up(uint64_t n, uint64_t step) { return round_down(n + step - 1, step); }
+
+}  // namespace
+
+Batch::Batch(std::vector<Read> reads, std::function<void()> finished)
+    : reads_left_(static_cast<uint32_t>(reads.size())), finished_(std::move(finished)) {
+  reads_.reserve(reads.size());
+  for (const Read& read : reads) {
+    read.region->retain(read.region);
+    reads_.push_back({read, 1, {}});
+  }
+}
+
+Batch::~Batch() {
+  for (const State& state : reads_)
+    if (state.blocks_left) state.read.region->release(state.read.region);
+}
+
+void Batch::block_ended(uint32_t index, int error, uint64_t have_end) {
+  State& state = reads_[index];
+  bool read_over, batch_over;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Outcome& outcome = state.outcome;
+    if (error == Outcome::kEndOfFile) {
+      // Blocks end in any order: the end of the file is where the first of them met it.
+      const uint64_t have = have_end > state.read.offset ? have_end - state.read.offset : 0;
+      if (outcome.error == 0) outcome = {error, have};
+      if (outcome.error == error) outcome.have = std::min(outcome.have, have);
+    } else if (error != 0) {
+      outcome = {error, 0};
+    }
+    read_over = --state.blocks_left == 0;
+    if (read_over) --reads_left_;
+    batch_over = read_over && reads_left_ == 0;
+    if (read_over) read_ended_.notify_all();
+  }
+  if (read_over) state.read.region->release(state.read.region);
+  if (batch_over) finished_();
+}
+
+Outcome Batch::wait(uint32_t index) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  read_ended_.wait(lock, [&] { return reads_[index].blocks_left == 0; });
+  return reads_[index].outcome;
+}
+
+bool Batch::finished() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reads_left_ == 0;
+}
+
+int64_t Batch::first_failure() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < reads_.size(); ++i)
+    if (reads_[i].outcome.error) return static_cast<int64_t>(i);
+  return -1;
+}
+
+Block::Block(std::shared_ptr<Batch> batch, uint32_t read, int file, uint64_t from, uint64_t to)
+    : batch_(std::move(batch)), read_(read), file_(file), offset_(from), span_(static_cast<uint32_t>(to - from)) {
+  const Read& whole = batch_->read(read);
+  target_ = whole.region->data + whole.at + (from - round_down(whole.offset, kPage));
+  need_ = static_cast<uint32_t>(std::min(to, whole.offset + whole.length) - from);
+}
+
+Block::Step Block::advance(int64_t result) {
+  if (result == -EINTR || result == -EAGAIN) return ++refusals_ > kMaxRefusals ? end(static_cast<int>(-result)) : Step::again;
+  if (result < 0) return end(static_cast<int>(-result));
+  refusals_ = 0;
+  const uint32_t reached = done_ + static_cast<uint32_t>(result);
+  if (reached >= need_) return end(0);
+  // A short read may have been cut by a signal or by the end of the file; only a second one that brings nothing tells.
+  if (reached <= have_) return end(Outcome::kEndOfFile);
+  have_ = reached;
+  done_ = static_cast<uint32_t>(round_down(reached, kPage));
+  return Step::again;
+}
+
+void Block::fail(int error) { end(error); }
+
+Block::Step Block::end(int error) {
+  batch_->block_ended(read_, error, offset_ + have_);
+  batch_.reset();
+  return Step::ended;
+}
+
+std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<int>& files) {
+  std::vector<Block> blocks;
+  std::vector<uint32_t> order(batch->size());
+  for (uint32_t i = 0; i < batch->size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    const Read &x = batch->read(a), &y = batch->read(b);
+    return std::tie(x.file, x.offset, a) < std::tie(y.file, y.offset, b);
+  });
+  for (const uint32_t index : order) {
+    const Read& read = batch->read(index);
+    const uint64_t start = round_down(read.offset, kPage), end = round_up(read.offset + read.length, kPage);
+    uint32_t count = 0;
+    for (uint64_t from = start, to; from < end; from = to, ++count) {
+      const uint64_t in_region = read.at + (from - start);
+      const uint64_t to_chunk_end = kChunkBytes - in_region % kChunkBytes;
+      to = std::min({end, from + kBlockBytes, from + to_chunk_end});
+      blocks.emplace_back(batch, index, files[read.file], from, to);
+    }
+    batch->expect_blocks(index, count);
+  }
+  return blocks;
+}
+
+}  // namespace k3::uring

@@ -1,0 +1,103 @@
+// What was asked for in one submit(): reads, the blocks they are cut into, and how each read ended.
+#pragma once
+#include <k3/abi.h>
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace k3::uring {
+
+constexpr uint32_t kPage = 4096;            // alignment of every read: file offset, memory and length
+constexpr uint32_t kBlockBytes = 1 << 20;   // one request to the kernel
+constexpr uint64_t kChunkBytes = 64 << 20;  // registered buffers cover one chunk of a region each; no block crosses two
+
+// One read: file bytes [offset, offset + length) land at region offset at + offset % kPage.
+struct Read {
+  uint32_t file;  // index into the reader's files
+  uint64_t offset, length;
+  K3Region* region;
+  uint64_t at;
+};
+
+// How a read ended. error 0: every byte is there; kEndOfFile: the file has only `have` bytes from `offset` on.
+struct Outcome {
+  static constexpr int kEndOfFile = -1;
+  int error = 0;
+  uint64_t have = 0;
+};
+
+class Batch {
+ public:
+  // Holds every region until its read has ended. `finished` is called once, on the thread that ends the last read.
+  Batch(std::vector<Read> reads, std::function<void()> finished);
+  ~Batch();
+
+  const Read& read(uint32_t index) const { return reads_[index].read; }
+  uint32_t size() const { return static_cast<uint32_t>(reads_.size()); }
+  void expect_blocks(uint32_t index, uint32_t blocks) { reads_[index].blocks_left = blocks; }
+
+  // A block of read `index` ended; with an end of file, `have_end` is the file offset the bytes end at.
+  void block_ended(uint32_t index, int error, uint64_t have_end);
+
+  // Blocks until read `index` has ended.
+  Outcome wait(uint32_t index);
+  bool finished();
+  // The first read in order of submission that failed, or -1. Only once finished.
+  int64_t first_failure();
+
+ private:
+  struct State {
+    Read read;
+    uint32_t blocks_left;
+    Outcome outcome;
+  };
+  std::mutex mutex_;
+  std::condition_variable read_ended_;
+  std::vector<State> reads_;
+  uint32_t reads_left_;
+  const std::function<void()> finished_;
+};
+
+// A piece of a read that one request to the kernel covers, aligned on all three sides.
+class Block {
+ public:
+  enum class Step { again, ended };
+
+  Block() = default;
+  Block(std::shared_ptr<Batch> batch, uint32_t read, int file, uint64_t from, uint64_t to);
+
+  // What is still to be requested.
+  int file() const { return file_; }
+  uint64_t offset() const { return offset_ + done_; }
+  uint8_t* target() const { return target_ + done_; }
+  uint32_t bytes() const { return span_ - done_; }
+  K3Region* region() const { return batch_->read(read_).region; }
+  uint64_t region_offset() const { return target_ - region()->data; }
+
+  // Takes the result of a request, a byte count or a negated error number. Once `ended`, the batch has been told.
+  Step advance(int64_t result);
+  void fail(int error);
+
+ private:
+  Step end(int error);
+
+  std::shared_ptr<Batch> batch_;
+  uint32_t read_ = 0;
+  int file_ = -1;
+  uint64_t offset_ = 0;
+  uint8_t* target_ = nullptr;
+  uint32_t span_ = 0;  // bytes to ask for, whole pages
+  uint32_t need_ = 0;  // bytes that must arrive: the rest of the last page may lie beyond the end of the file
+  uint32_t done_ = 0;  // whole pages that have arrived
+  uint32_t have_ = 0;  // bytes that have arrived
+  uint32_t refusals_ = 0;
+};
+
+// The batch's blocks in file order. `files`: descriptors by Read::file.
+std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<int>& files);
+
+}  // namespace k3::uring

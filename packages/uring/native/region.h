@@ -1,0 +1,66 @@
+// Native memory behind the K3Region of abi.h: anonymous pages, or a file mapped read-only.
+#pragma once
+#include <k3/abi.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace k3::uring {
+
+// Somebody who must let go of a region's bytes before they are unmapped.
+class RegionWatcher {
+ public:
+  virtual ~RegionWatcher() = default;
+  virtual void region_ends(const K3Region* region) = 0;
+};
+
+// What the system refused, and its error number (0: nothing). `stage` is the system call's name.
+struct Refusal {
+  const char* stage = nullptr;
+  int error = 0;
+};
+
+class Region : public K3Region {
+ public:
+  // Page-aligned zeroes, on huge pages where the kernel offers them. Null with *refusal set.
+  static Region* allocate(uint64_t bytes, Refusal* refusal);
+  // A whole regular file. Null with *refusal set.
+  static Region* map_file(const char* path, Refusal* refusal);
+  // The Region behind a handle's struct, or null when another build of this package made it.
+  static Region* from(K3Region* region);
+
+  // Ends JavaScript's use of the bytes, once; they stay mapped while an op, a view or a read uses them.
+  void close();
+  // Ends the External's claim on the struct itself: the last call JavaScript makes.
+  void forget();
+  // Makes the pages of a file mapping private and writable, so that a write through a view is not a crash.
+  // 0 or an error number.
+  int detach_from_file();
+  // 0 when the mapped file still has the size and modification time it had, or the error number of finding out, or
+  // -1 when it changed.
+  int verify() const;
+  void watch(std::weak_ptr<RegionWatcher> watcher);
+
+ private:
+  Region(uint8_t* data, uint64_t bytes, bool writable);
+  ~Region();
+
+  static void add_user(K3Region* region);
+  static void drop_user(K3Region* region);
+  void drop_holder();
+  void unmap();
+
+  // Bytes live while users_ > 0, the struct while holders_ > 0; the users together are one holder.
+  std::atomic<uint32_t> users_{1};
+  std::atomic<uint32_t> holders_{2};
+  bool closed_ = false;
+  bool detached_ = false;
+  int file_ = -1;
+  int64_t modified_seconds_ = 0, modified_nanos_ = 0;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<RegionWatcher>> watchers_;
+};
+
+}  // namespace k3::uring

@@ -1,0 +1,48 @@
+import { CodedError } from '@k3/native-kit'
+
+export type UringErrorCode =
+  | 'ERR_URING_OPEN'
+  | 'ERR_URING_NOT_A_FILE'
+  | 'ERR_URING_BACKEND'
+  | 'ERR_URING_DIRECT'
+  | 'ERR_URING_RESOURCES'
+  | 'ERR_URING_EOF'
+  | 'ERR_URING_READ'
+  | 'ERR_URING_CLOSED'
+  | 'ERR_URING_MEMORY'
+  | 'ERR_URING_VIEW'
+  | 'ERR_URING_REGION_CLOSED'
+  | 'ERR_URING_CHANGED'
+
+/** Where a fault lies. `offset`: first byte asked for; `needBytes`: how many; `haveBytes`: how many the file has there. */
+export interface UringFault {
+  readonly file?: string
+  readonly offset?: number
+  readonly needBytes?: number
+  readonly haveBytes?: number
+}
+
+/** Every refusal and failed read of this package; the fault's place is in `file`, `offset`, `needBytes`, `haveBytes`. */
+export class UringError extends CodedError<UringErrorCode> {
+  readonly file: string | undefined
+  readonly offset: number | undefined
+  readonly needBytes: number | undefined
+  readonly haveBytes: number | undefined
+
+  constructor(code: UringErrorCode, message: string, fault: UringFault = {}) {
+    super(code, message)
+    this.file = fault.file
+    this.offset = fault.offset
+    this.needBytes = fault.needBytes
+    this.haveBytes = fault.haveBytes
+  }
+}
+
+export const outOfRange = (message: string): RangeError =>
+  Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+
+/** Refuses what is not a whole number of at least `low`. */
+export const wholeNumber = (name: string, value: number, low: number): void => {
+  if (!Number.isSafeInteger(value) || value < low)
+    throw outOfRange(`${name} must be a whole number of at least ${low}, got ${value}`)
+}

@@ -1,0 +1,35 @@
+import { loadAddon } from '@k3/native-kit'
+import type { Refusal } from './refusal.js'
+import { root } from './root.js'
+
+export interface NativeReaderInfo {
+  readonly ioUring: boolean
+  readonly ioUringRefusal: Refusal | null
+  readonly registeredBytes: number
+  readonly registrationRefusal: Refusal | null
+  /** One entry a file: true, why not although asked for, or null when not asked for. */
+  readonly direct: readonly (true | Refusal | null)[]
+}
+
+interface Native {
+  allocRegion(bytes: number): { handle: object; bytes: number } | Refusal
+  mapFile(path: string): { handle: object; bytes: number } | Refusal
+  closeRegion(handle: object): void
+  verifyRegion(handle: object): number
+  view(handle: object, offset: number, length: number): ArrayBuffer | number
+  openReader(
+    paths: readonly string[],
+    direct: number,
+    backend: number,
+    requests: number,
+    threads: number
+  ): { handle: object } | (Refusal & { file?: number })
+  readerInfo(reader: object): NativeReaderInfo
+  submit(reader: object, numbers: Float64Array, regions: readonly object[]): object
+  wait(batch: object, index: number): { error: number; have: number } | undefined
+  firstFailure(batch: object): number
+  watch(reader: object, batch: object, callback: () => void): void
+  closeReader(reader: object, callback: () => void): void
+}
+
+export const native = loadAddon<Native>(root, '@k3/uring')

@@ -1,0 +1,136 @@
+import { type BackendInfo, describeBackend } from './backend-info.js'
+import { type Batch, NativeBatch } from './batch.js'
+import { outOfRange, UringError, wholeNumber } from './errors.js'
+import { native } from './native.js'
+import { checkReads, type Read, toNumbers } from './placement.js'
+import { explain, type Refusal } from './refusal.js'
+import { notOpened } from './region.js'
+
+/**
+ * `direct`: past the page cache ('auto': where the file system allows it). `backend`: 'auto' takes io_uring where it is
+ * to be had. `depth`: requests of up to 1 MiB in flight (default 32), or threads (default 16).
+ */
+export interface ReaderOptions {
+  readonly direct?: 'auto' | 'on' | 'off'
+  readonly backend?: 'auto' | 'io_uring' | 'pread'
+  readonly depth?: number
+}
+
+/** Reads ranges of its files into regions. */
+export interface Reader {
+  readonly backend: 'io_uring' | 'pread'
+  /** How this reader reads right now, and why not better. */
+  readonly info: BackendInfo
+  /**
+   * Starts all reads of a batch, in file order, behind those of earlier batches. Each region stays mapped until its
+   * reads are over.
+   * @throws RangeError (ERR_OUT_OF_RANGE) naming a read that does not fit its region, ERR_URING_CLOSED
+   */
+  submit(reads: readonly Read[]): Batch
+  /** Resolves when every read is over and threads and files are gone. Any number of calls, the same promise. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+const directNumber = { auto: 0, on: 1, off: 2 }
+const backendNumber = { auto: 0, io_uring: 1, pread: 2 }
+const maxDepth = 256 // as many threads; a disk is busy with a tenth of it
+const defaultRequests = 32
+const defaultThreads = 16
+
+class NativeReader implements Reader {
+  readonly handle: object
+  readonly paths: readonly string[]
+  #closed: Promise<void> | undefined
+
+  constructor(handle: object, paths: readonly string[]) {
+    this.handle = handle
+    this.paths = paths
+  }
+
+  get info(): BackendInfo {
+    this.#refuseIfClosed()
+    return describeBackend(this.paths, native().readerInfo(this.handle))
+  }
+
+  get backend(): BackendInfo['backend'] {
+    return native().readerInfo(this.handle).ioUring ? 'io_uring' : 'pread'
+  }
+
+  submit(reads: readonly Read[]): Batch {
+    this.#refuseIfClosed()
+    checkReads(reads, this.paths.length)
+    const numbers = toNumbers(reads)
+    const regions = reads.map((read) => read.region.handle)
+    return new NativeBatch(this, native().submit(this.handle, numbers, regions), numbers)
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => native().closeReader(this.handle, resolve))
+    return this.#closed
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed) throw new UringError('ERR_URING_CLOSED', 'the reader was closed; open another one')
+  }
+}
+
+/**
+ * Opens files for reading and proves, with real reads, what the system offers. The caller owns the reader and closes it.
+ * @throws ERR_URING_OPEN, ERR_URING_NOT_A_FILE; ERR_URING_BACKEND or ERR_URING_DIRECT when what was asked for by name
+ * is not to be had; ERR_URING_RESOURCES when the system refuses threads or descriptors; RangeError (ERR_OUT_OF_RANGE)
+ */
+export const openReader = (paths: readonly string[], options: ReaderOptions = {}): Reader => {
+  if (paths.length === 0) throw outOfRange('a reader has at least one file')
+  return open([...paths], options)
+}
+
+/**
+ * How a reader of these files would read, and why not better. Without files: whether io_uring is to be had.
+ * @throws what openReader throws for a file that cannot be opened
+ */
+export const backendInfo = (paths: readonly string[] = []): BackendInfo => {
+  const reader = open([...paths], { depth: 1 })
+  const info = reader.info
+  reader.close()
+  return info
+}
+
+const open = (paths: readonly string[], options: ReaderOptions): NativeReader => {
+  const { direct, backend, requests, threads } = numbersOf(options)
+  const opened = native().openReader(paths, direct, backend, requests, threads)
+  if ('handle' in opened) return new NativeReader(opened.handle, paths)
+  throw opened.file === undefined ? notStarted(opened, backend) : notReadable(paths[opened.file]!, opened)
+}
+
+const numbersOf = ({ direct = 'auto', backend = 'auto', depth }: ReaderOptions) => {
+  if (!Object.hasOwn(directNumber, direct)) throw outOfRange(`direct must be auto, on or off, got ${direct}`)
+  if (!Object.hasOwn(backendNumber, backend))
+    throw outOfRange(`backend must be auto, io_uring or pread, got ${backend}`)
+  if (depth !== undefined) {
+    wholeNumber('depth', depth, 1)
+    if (depth > maxDepth) throw outOfRange(`depth must be at most ${maxDepth}, got ${depth}`)
+  }
+  return {
+    direct: directNumber[direct],
+    backend: backendNumber[backend],
+    requests: depth === undefined ? defaultRequests : depth,
+    threads: depth === undefined ? defaultThreads : depth
+  }
+}
+
+const notReadable = (file: string, refusal: Refusal) =>
+  refusal.stage === 'O_DIRECT'
+    ? new UringError('ERR_URING_DIRECT', `${file}: direct reads refused: ${explain(refusal)}`, { file })
+    : notOpened(file, refusal)
+
+const notStarted = (refusal: Refusal, backend: number) => {
+  const ours = ['pthread_create', 'eventfd', 'uv_poll_init'].includes(refusal.stage)
+  return backend === backendNumber.io_uring && !ours
+    ? new UringError('ERR_URING_BACKEND', `io_uring is not to be had: ${explain(refusal)}`)
+    : new UringError('ERR_URING_RESOURCES', `the reader cannot start: ${explain(refusal)}`)
+}
