@@ -69,6 +69,18 @@ describe('writeCheckpoint', { timeout: 60_000 }, () => {
     expect(filesOf(dir)).toEqual(Object.fromEntries(names.map((name) => [name, expected[name]])))
   })
 
+  test('writes headers alone, the same as those of whole files', async () => {
+    const [whole, headers] = [folder(), folder()]
+    const complete = await writeCheckpoint(geometryOf('tiny'), 5n, whole)
+    const written = await writeCheckpoint(geometryOf('tiny'), 5n, headers, { headersOnly: true })
+    expect(readdirSync(headers)).toEqual(readdirSync(whole))
+    for (const name of readdirSync(headers)) {
+      const header = readFileSync(path.join(headers, name))
+      expect(readFileSync(path.join(whole, name)).subarray(0, header.length).equals(header), name).toBe(true)
+    }
+    expect(written).toEqual(complete)
+  })
+
   test('leaves nothing under a final name when it is stopped', async () => {
     const dir = folder()
     const controller = new AbortController()

@@ -1,4 +1,5 @@
-export type { Checkpoint, ExpertArea, Extent } from './checkpoint/types.js'
+export { type CheckpointReport, inspectCheckpoint } from './checkpoint/inspect-checkpoint.js'
+export { openCheckpoint } from './checkpoint/open-checkpoint.js'
+export type { Checkpoint } from './checkpoint/types.js'
 export { type K3Config, parseConfig } from './config.js'
-export { layerPlan } from './layer-plan.js'
-export { byFileOrder, tensorBytes, tensorGroups, type TensorRecord } from './tensor-names.js'
+export { byFileOrder, type TensorRecord, tensorBytes, tensorGroups } from './tensor-names.js'

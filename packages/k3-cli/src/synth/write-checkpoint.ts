@@ -2,7 +2,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { tensorBytes } from '@k3/engine/checkpoint'
-import { createFiller, type Filler, type Geometry } from '@k3/synth'
+import { createFiller, type Filler, type Geometry, geometryOf } from '@k3/synth'
 import { prepareDestination } from './destination.js'
 import { SynthWriteError } from './errors.js'
 import { type CheckpointLayout, layOut, type ShardLayout } from './layout.js'
@@ -13,7 +13,7 @@ export interface WriteOptions {
   readonly single?: boolean
   /** 1-based: write this shard only, with the index and configuration of all */
   readonly shard?: number
-  /** write the headers of the shards without data, projector and vision tower included */
+  /** write the headers of the shards without data; at the released geometry those of the vision shards too */
   readonly headersOnly?: boolean
   /** made by @k3/task-pool */
   readonly pool?: { readonly handle: object }
@@ -33,8 +33,9 @@ export interface WrittenCheckpoint {
 const PIECE_BYTES = 16 << 20
 
 /**
- * Writes a synthetic checkpoint. Every file is written under a temporary name, flushed and renamed, so that no final
- * name ever holds half a file; config.json comes last.
+ * Writes a synthetic checkpoint. Every file is written under a temporary name and renamed, so that a run that is
+ * stopped leaves no half file under a final name; config.json comes last. Nothing is forced to the disk: what a power
+ * failure takes can be made again.
  * @param seed 0 to 2^64 - 1
  * @throws ERR_SYNTH_OCCUPIED, ERR_SYNTH_SPACE, ERR_SYNTH_SHARD, ERR_SYNTH_WRITE, and the signal's reason
  */
@@ -45,7 +46,7 @@ export async function writeCheckpoint(
   options: WriteOptions = {}
 ): Promise<WrittenCheckpoint> {
   const { single = false, shard, headersOnly = false, pool, signal, onProgress } = options
-  const layout = layOut(geometry, { single, vision: headersOnly })
+  const layout = layOut(geometry, { single, vision: headersOnly && isReleased(geometry) })
   const shards = chosen(layout, shard, dir)
   const contents = shards.map((each) => ({
     name: each.name,
@@ -70,6 +71,10 @@ export async function writeCheckpoint(
   }
   return summary(layout)
 }
+
+/** The formula has no values for vision tensors, and their sizes belong to the released model alone. */
+const isReleased = (geometry: Geometry): boolean =>
+  JSON.stringify(geometry) === JSON.stringify(geometryOf('full'))
 
 function chosen(layout: CheckpointLayout, shard: number | undefined, dir: string): readonly ShardLayout[] {
   if (shard === undefined) return layout.shards
@@ -146,7 +151,6 @@ async function writeWhole(
     const handle = await open(temporary, 'w')
     try {
       await writePieces(handle, pieces, progress, signal)
-      await handle.datasync()
     } finally {
       await handle.close()
     }

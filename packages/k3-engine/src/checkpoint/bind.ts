@@ -1,10 +1,16 @@
 import type { K3Config } from '../config.js'
 import type { LayerPlan } from '../layer-plan.js'
-import { modelTensors, type TensorRecord, trunkTensors, visionTensors } from '../tensor-names.js'
-import { ExpertAreas } from './expert-areas.js'
+import {
+  modelTensors,
+  type TensorDtype,
+  type TensorRecord,
+  trunkTensors,
+  visionTensors
+} from '../tensor-names.js'
+import { type BoundArea, ExpertAreas } from './expert-areas.js'
 import { expertSlot } from './expert-names.js'
 import { TensorProblems } from './problems.js'
-import type { ExpertArea, Extent } from './types.js'
+import type { Extent } from './types.js'
 
 /** A tensor as a shard's header states it. */
 export interface StoredTensor {
@@ -28,9 +34,19 @@ export interface Binding {
   /** all tensors but the routed experts' */
   readonly extents: ReadonlyMap<string, Extent>
   /** by layer; null in the dense layer */
-  readonly experts: readonly (ExpertArea | null)[]
-  /** suffixes of an expert's tensors, in the order of the table */
-  readonly parts: ReadonlyMap<string, number>
+  readonly experts: readonly (BoundArea | null)[]
+  /** codes of the names of an expert's tensors after its number, in the order of the table */
+  readonly suffixes: readonly Uint8Array[]
+  /** by shard */
+  readonly tallies: readonly ShardTally[]
+}
+
+/** What one shard holds, by dtype. */
+export interface ShardTally {
+  readonly records: Record<TensorDtype, number>
+  readonly bytes: Record<TensorDtype, number>
+  /** file offset of the first U8 tensor, infinite when there is none */
+  expertAreaStart: number
 }
 
 /**
@@ -45,6 +61,7 @@ export function bindRecords(
 ): Binding {
   const binder = new Binder(config, plan)
   shards.forEach(({ path, tensors }, file) => {
+    binder.tallies.push(emptyTally())
     for (const tensor of tensors) binder.add(tensor, file, path)
   })
   binder.finish(dir)
@@ -52,13 +69,15 @@ export function bindRecords(
   return {
     extents: binder.extents,
     experts: plan.map(({ index, ffn }) => (ffn === 'moe' ? binder.areas.area(index, paths) : null)),
-    parts: binder.areas.parts
+    suffixes: binder.areas.suffixes,
+    tallies: binder.tallies
   }
 }
 
 class Binder {
   readonly extents = new Map<string, Extent>()
   readonly areas: ExpertAreas
+  readonly tallies: ShardTally[] = []
   readonly #required: Map<string, TensorRecord>
   readonly #vision: Map<string, TensorRecord>
   readonly #refused = new Set<string>()
@@ -76,9 +95,9 @@ class Binder {
   }
 
   add(tensor: StoredTensor, file: number, path: string): void {
-    const slot = expertSlot(tensor.name, this.areas.parts)
+    const slot = expertSlot(tensor.name, this.areas.suffixes)
     if (slot !== null && this.#hasExpert(slot.layer, slot.expert)) {
-      this.#agrees(tensor, this.areas.record(slot.part), path)
+      if (this.#agrees(tensor, this.areas.record(slot.part), path)) this.#count(tensor, 'U8', file)
       this.areas.add(slot, file, tensor.fileOffset)
       return
     }
@@ -89,6 +108,7 @@ class Binder {
       this.#problems.add({ kind: 'extra', tensor: tensor.name, file: path, have, need: 'no such tensor' })
     } else if (this.#agrees(tensor, wanted, path)) {
       const { fileOffset: offset, byteLength: bytes } = tensor
+      this.#count(tensor, wanted.dtype, file)
       this.extents.set(tensor.name, { file, offset, bytes, dtype: wanted.dtype, shape: wanted.shape })
     } else {
       this.#refused.add(tensor.name)
@@ -101,6 +121,13 @@ class Binder {
     const hasVision = [...this.#vision.keys()].some((name) => this.extents.has(name))
     if (hasVision) this.#addMissing(this.#vision)
     this.#problems.throwIfAny(dir)
+  }
+
+  #count({ byteLength, fileOffset }: StoredTensor, dtype: TensorDtype, file: number): void {
+    const tally = this.tallies[file]!
+    tally.records[dtype] += 1
+    tally.bytes[dtype] += byteLength
+    if (dtype === 'U8' && fileOffset < tally.expertAreaStart) tally.expertAreaStart = fileOffset
   }
 
   #hasExpert(layer: number, expert: number): boolean {
@@ -129,6 +156,12 @@ class Binder {
     }
   }
 }
+
+const emptyTally = (): ShardTally => ({
+  records: { F32: 0, BF16: 0, U8: 0 },
+  bytes: { F32: 0, BF16: 0, U8: 0 },
+  expertAreaStart: Number.POSITIVE_INFINITY
+})
 
 const byName = (records: readonly TensorRecord[]): Map<string, TensorRecord> =>
   new Map(records.map((record) => [record.name, record]))

@@ -1,9 +1,9 @@
 import type { K3Config } from '../config.js'
 import { K3Error } from '../errors.js'
 import { expertTensorName, expertTensors, type TensorRecord, tensorBytes } from '../tensor-names.js'
-import type { ExpertSlot } from './expert-names.js'
+import { codes, type ExpertSlot } from './expert-names.js'
 import type { TensorProblems } from './problems.js'
-import type { ExpertArea, ExpertLayout } from './types.js'
+import type { ExpertArea, ExpertLayout, Extent } from './types.js'
 
 const PARTS = 6
 
@@ -20,13 +20,13 @@ export class ExpertAreas {
   readonly #experts: number
   readonly #parts: readonly TensorRecord[]
   readonly #layers = new Map<number, Found>()
-  /** row of {@link expertTensors} by suffix */
-  readonly parts: ReadonlyMap<string, number>
+  /** codes of the names of {@link expertTensors}: what follows the expert's number */
+  readonly suffixes: readonly Uint8Array[]
 
   constructor(config: K3Config) {
     this.#experts = config.moe.expertCount
     this.#parts = expertTensors(config)
-    this.parts = new Map(this.#parts.map(({ name }, part) => [name, part]))
+    this.suffixes = this.#parts.map(({ name }) => codes(name))
   }
 
   /** The dtype and shape a part has to have. */
@@ -56,7 +56,7 @@ export class ExpertAreas {
   }
 
   /** @throws ERR_K3_EXPERT_LAYOUT when the experts are not equal contiguous runs in one file */
-  area(layer: number, paths: readonly string[]): ExpertArea {
+  area(layer: number, paths: readonly string[]): BoundArea {
     const { offsets, files } = this.#layer(layer)
     const file = files[0]!
     const layout = Array.from({ length: PARTS }, (_, part) => offsets[part]!)
@@ -77,7 +77,7 @@ export class ExpertAreas {
       }
       bases[expert] = base
     }
-    return new Area(file, bytes, named(relative), bases)
+    return new BoundArea(file, bytes, relative, this.#parts, bases)
   }
 
   /** Bytes of a run, after checking that the six parts fill it without gap or overlap. */
@@ -116,24 +116,33 @@ export class ExpertAreas {
   }
 }
 
-class Area implements ExpertArea {
-  readonly #bases: Float64Array
+/** One layer's experts; can also say where a single one of their tensors lies. */
+export class BoundArea implements ExpertArea {
+  readonly layout: ExpertLayout
 
   constructor(
     readonly file: number,
     readonly bytes: number,
-    readonly layout: ExpertLayout,
-    bases: Float64Array
+    private readonly relative: readonly number[],
+    private readonly parts: readonly TensorRecord[],
+    private readonly bases: Float64Array
   ) {
-    this.#bases = bases
+    this.layout = named(relative)
   }
 
   base(expert: number): number {
-    const base = this.#bases[expert]
-    if (base === undefined) {
-      throw new RangeError(`expert ${expert} does not exist; there are ${this.#bases.length}`)
-    }
+    const base = this.bases[expert]
+    if (base === undefined)
+      throw new RangeError(`expert ${expert} does not exist; there are ${this.bases.length}`)
     return base
+  }
+
+  /** @param part row of `expertTensors` */
+  extent(expert: number, part: number): Extent {
+    const record = this.parts[part]!
+    const { dtype, shape } = record
+    const offset = this.base(expert) + this.relative[part]!
+    return { file: this.file, offset, bytes: tensorBytes(record), dtype, shape }
   }
 }
 

@@ -37,6 +37,8 @@ export interface Checkpoint {
   readonly plan: readonly LayerPlan[]
   /** absolute paths of the shards */
   readonly files: readonly string[]
+  /** what was noticed in the folder and is no reason to refuse it, one sentence each; worth showing */
+  readonly notices: readonly string[]
   /** Any tensor by its full name, experts included. @throws RangeError when the checkpoint has no such tensor */
   extent(name: string): Extent
   /** @throws RangeError when the layer has no routed experts */
