@@ -1,0 +1,8 @@
+export { SafetensorsError } from './errors.ts'
+export { openFile } from './file.ts'
+export { openSharded } from './folder.ts'
+export { parseHeader } from './header.ts'
+export { HttpRangeSource } from './http.ts'
+export type { ShardedCheckpoint } from './sharded.ts'
+export type { TensorInfo, TensorTable } from './tensor-table.ts'
+export { formatHeader, writeFile } from './write.ts'
