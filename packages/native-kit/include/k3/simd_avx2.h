@@ -5,6 +5,7 @@
 #define K3_ISA avx2
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 2, kTileColumns = 2;
+static constexpr int kPartLanes = 8, kPartRows = 4, kPartColumns = 3;
 
 struct f32x16 { __m256 lo, hi; };
 struct u32x16 { __m256i lo, hi; };
@@ -34,6 +35,13 @@ K3_INLINE f32x16 div(f32x16 a, f32x16 b) { return {_mm256_div_ps(a.lo, b.lo), _m
 K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
   return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
 }
+
+struct f32part { __m256 v; };
+K3_INLINE f32part load_part(const float* p) { return {_mm256_loadu_ps(p)}; }
+K3_INLINE void store(float* p, f32part a) { _mm256_storeu_ps(p, a.v); }
+K3_INLINE f32part mul(f32part a, f32part b) { return {_mm256_mul_ps(a.v, b.v)}; }
+K3_INLINE f32part fma(f32part a, f32part b, f32part c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+
 K3_INLINE f32x16 sqrt(f32x16 a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
 K3_INLINE f32x16 abs(f32x16 a) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
@@ -72,6 +80,7 @@ K3_INLINE f32x16 load_bf16(const void* p) {
   const __m128i* h = (const __m128i*)p;
   return {widen_bf16(_mm_loadu_si128(h)), widen_bf16(_mm_loadu_si128(h + 1))};
 }
+K3_INLINE f32part load_bf16_part(const void* p) { return {widen_bf16(_mm_loadu_si128((const __m128i*)p))}; }
 K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
   uint16_t h[16] = {0};
   memcpy(h, p, 2 * (size_t)n);
@@ -95,24 +104,42 @@ K3_INLINE u32x16 shl(u32x16 a, int n) { return {_mm256_slli_epi32(a.lo, n), _mm2
 K3_INLINE u32x16 shr(u32x16 a, int n) { return {_mm256_srli_epi32(a.lo, n), _mm256_srli_epi32(a.hi, n)}; }
 K3_INLINE u32x16 shr_signed(u32x16 a, int n) { return {_mm256_srai_epi32(a.lo, n), _mm256_srai_epi32(a.hi, n)}; }
 
-// bits 0..2 of the code pick the magnitude (the look-up reads only those), bit 3 moves to the sign
-K3_INLINE __m256 e2m1_half(__m256i words, int n) {
-  const __m256 magnitudes = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
-  const __m256 magnitude = _mm256_permutevar8x32_ps(magnitudes, _mm256_srli_epi32(words, 4 * n));
-  const __m256i sign = _mm256_slli_epi32(words, 28 - 4 * n);
-  return _mm256_or_ps(magnitude, _mm256_and_ps(_mm256_castsi256_ps(sign), _mm256_set1_ps(-0.0f)));
+// Codes 2k and 2k+1 of a lane are the nibbles of its byte k. An E2M1 value needs only the upper half of a binary32, whose
+// two bytes are looked up for all nibbles at once; one dword then holds two values, and code n is a shift or a mask.
+// `order` puts the bytes so that the interleave leaves each lane's values in its own dword.
+struct e2m1_half { __m256i even[2], odd[2]; };  // codes (0, 2), (4, 6) and (1, 3), (5, 7), lower half first
+struct e2m1x8 { e2m1_half lo, hi; };
+K3_INLINE __m256i both_halves(__m128i table) { return _mm256_broadcastsi128_si256(table); }
+K3_INLINE e2m1_half unpack_e2m1_half(__m256i words) {
+  const __m256i order = both_halves(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+  const __m256i byte3 = both_halves(_mm_set_epi64x((int64_t)0xc0c0c0c0bfbfbf80, 0x404040403f3f3f00));
+  const __m256i byte2 = both_halves(_mm_set_epi64x((int64_t)0xc0804000c0800000, (int64_t)0xc0804000c0800000));
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i bytes = _mm256_shuffle_epi8(words, order);
+  const __m256i even = _mm256_and_si256(bytes, nibble);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bytes, 4), nibble);
+  const __m256i even3 = _mm256_shuffle_epi8(byte3, even), even2 = _mm256_shuffle_epi8(byte2, even);
+  const __m256i odd3 = _mm256_shuffle_epi8(byte3, odd), odd2 = _mm256_shuffle_epi8(byte2, odd);
+  return {{_mm256_unpacklo_epi8(even2, even3), _mm256_unpackhi_epi8(even2, even3)},
+          {_mm256_unpacklo_epi8(odd2, odd3), _mm256_unpackhi_epi8(odd2, odd3)}};
 }
-K3_INLINE f32x16 e2m1(u32x16 words, int n) { return {e2m1_half(words.lo, n), e2m1_half(words.hi, n)}; }
+K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) { return {unpack_e2m1_half(words.lo), unpack_e2m1_half(words.hi)}; }
+K3_INLINE __m256 e2m1_of_half(const e2m1_half& h, int n) {
+  const __m256i two = n & 1 ? h.odd[n / 4] : h.even[n / 4];
+  return _mm256_castsi256_ps(n & 2 ? _mm256_and_si256(two, _mm256_set1_epi32((int)0xffff0000)) : _mm256_slli_epi32(two, 16));
+}
+K3_INLINE f32x16 e2m1(const e2m1x8& codes, int n) { return {e2m1_of_half(codes.lo, n), e2m1_of_half(codes.hi, n)}; }
 
-// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000
-K3_INLINE __m256 e8m0_bits(__m256i scales) {
-  return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_slli_epi32(scales, 23), _mm256_set1_epi32(0x00400000)));
+// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000. `top` moves scale byte
+// g of the low or high 8 lanes to the top of each dword, one bit too high.
+K3_INLINE __m256 e8m0_bits(uint32_t four, __m256i top) {
+  const __m256i scales = _mm256_srli_epi32(_mm256_shuffle_epi8(_mm256_set1_epi32((int)four), top), 1);
+  return _mm256_castsi256_ps(_mm256_max_epi32(scales, _mm256_set1_epi32(0x00400000)));
 }
 K3_INLINE f32x16 e8m0_packed(uint32_t four) {
-  const __m128i bytes = _mm_cvtsi32_si128((int)four);
-  const __m256i lo = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(bytes, _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1)));
-  const __m256i hi = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(bytes, _mm_setr_epi8(2, 2, 2, 2, 3, 3, 3, 3, -1, -1, -1, -1, -1, -1, -1, -1)));
-  return {e8m0_bits(lo), e8m0_bits(hi)};
+  const int g0 = 0x00ffffff, g1 = 0x01ffffff, g2 = 0x02ffffff, g3 = 0x03ffffff;
+  return {e8m0_bits(four, _mm256_setr_epi32(g0, g0, g0, g0, g1, g1, g1, g1)),
+          e8m0_bits(four, _mm256_setr_epi32(g2, g2, g2, g2, g3, g3, g3, g3))};
 }
 K3_INLINE f32x16 e8m0x4(const uint8_t* scales) {
   uint32_t four;

@@ -2,9 +2,7 @@
 // SIMDe, so that a machine without AVX-512 can check this file (scripts/emulate-avx512).
 #pragma once
 #ifdef K3_EMULATE_AVX512
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
-#include <simde/x86/fma.h>
+#include "avx512_emulation.h"
 #else
 #include <immintrin.h>
 #endif
@@ -12,8 +10,10 @@
 #define K3_ISA avx512
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 4, kTileColumns = 6;
+static constexpr int kPartLanes = 16, kPartRows = 4, kPartColumns = 6;
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 warns inside its own intrinsics header
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 struct f32x16 { __m512 v; };
@@ -28,6 +28,8 @@ K3_INLINE void store(float* p, f32x16 a) { _mm512_storeu_ps(p, a.v); }
 K3_INLINE void store_n(float* p, f32x16 a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), a.v); }
 K3_INLINE f32x16 splat(float x) { return {_mm512_set1_ps(x)}; }
 K3_INLINE f32x16 zero() { return {_mm512_setzero_ps()}; }
+typedef f32x16 f32part;
+K3_INLINE f32part load_part(const float* p) { return load(p); }
 
 K3_INLINE f32x16 add(f32x16 a, f32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
 K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -62,6 +64,7 @@ K3_INLINE f32x16 widen_bf16(__m256i h) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
 }
 K3_INLINE f32x16 load_bf16(const void* p) { return widen_bf16(_mm256_loadu_si256((const __m256i*)p)); }
+K3_INLINE f32part load_bf16_part(const void* p) { return load_bf16(p); }
 K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
   uint16_t h[16] = {0};
   memcpy(h, p, 2 * (size_t)n);
@@ -80,17 +83,21 @@ K3_INLINE u32x16 shr(u32x16 a, int n) { return {_mm512_srli_epi32(a.v, (unsigned
 K3_INLINE u32x16 shr_signed(u32x16 a, int n) { return {_mm512_srai_epi32(a.v, (unsigned)n)}; }
 
 // the look-up reads only the low 4 bits of each index, so code n of every lane is one shift and one permute
-K3_INLINE f32x16 e2m1(u32x16 words, int n) {
+typedef u32x16 e2m1x8;  // the packed words themselves
+K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) { return words; }
+K3_INLINE f32x16 e2m1(e2m1x8 words, int n) {
   const __m512 values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f,
                                        -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
   return {_mm512_permutexvar_ps(_mm512_srli_epi32(words.v, (unsigned)(4 * n)), values)};
 }
 
-// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000
+// scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000. The shuffle moves scale
+// byte g to the top of the dwords of lanes 4g..4g+3, one bit too high.
 K3_INLINE f32x16 e8m0_packed(uint32_t four) {
-  const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  const __m512i scales = _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_cvtsi32_si128((int)four), spread));
-  return {_mm512_castsi512_ps(_mm512_max_epi32(_mm512_slli_epi32(scales, 23), _mm512_set1_epi32(0x00400000)))};
+  const int g0 = 0x00ffffff, g1 = 0x01ffffff, g2 = 0x02ffffff, g3 = 0x03ffffff;
+  const __m512i top = _mm512_setr_epi32(g0, g0, g0, g0, g1, g1, g1, g1, g2, g2, g2, g2, g3, g3, g3, g3);
+  const __m512i scales = _mm512_srli_epi32(_mm512_shuffle_epi8(_mm512_set1_epi32((int)four), top), 1);
+  return {_mm512_castsi512_ps(_mm512_max_epi32(scales, _mm512_set1_epi32(0x00400000)))};
 }
 K3_INLINE f32x16 e8m0x4(const uint8_t* scales) {
   uint32_t four;

@@ -14,7 +14,11 @@
 //     sum: the fixed tree j += j+8, j+4, j+2, j+1      highest: largest lane
 //     load_bf16 (and _n): 16 bfloat16 widened
 //     bits as_float add_u32 sub_u32 shl shr shr_signed load_u32
-//     e2m1(words, n): value of the 4-bit code n (0..7) of every lane     e8m0x4 / e8m0_n: scale bytes, one per 4 lanes
+//     e2m1(unpack_e2m1(words), n): value of the 4-bit code n (0..7) of every lane
+//     e8m0x4 / e8m0_n: scale bytes, one per 4 lanes
+//
+// f32part is what one register holds, kPartLanes of the 16: load_part load_bf16_part store mul fma. A tile of kPartRows x kPartColumns
+// of them fits the register file, so a product of many columns goes through the lanes part by part.
 //
 // Everything is static: two stamps of one .inl must not share a symbol, or the linker might keep the copy that
 // was compiled for the bigger machine. For the same reason no C++ library header is included here or in an .inl.
@@ -30,6 +34,13 @@
 #define K3_KERNELS K3_CAT(kernels_, K3_ISA)
 
 static constexpr int kLanes = 16;
+
+// Before a loop of a few iterations whose body needs its index as a constant.
+#if defined(__clang__)
+#define K3_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define K3_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 K3_INLINE float bf16_to_f32(uint16_t h) {
   uint32_t u = (uint32_t)h << 16;

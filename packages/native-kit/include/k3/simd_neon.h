@@ -5,6 +5,7 @@
 #define K3_ISA neon
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 2, kTileColumns = 2;
+static constexpr int kPartLanes = 4, kPartRows = 4, kPartColumns = 6;
 
 struct f32x16 { float32x4_t v[4]; };
 struct u32x16 { uint32x4_t v[4]; };
@@ -34,6 +35,13 @@ K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vsubq_f32(a.v[q], b
 K3_INLINE f32x16 mul(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vmulq_f32(a.v[q], b.v[q])); }
 K3_INLINE f32x16 div(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vdivq_f32(a.v[q], b.v[q])); }
 K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { f32x16 r; K3_EACH(vfmaq_f32(c.v[q], a.v[q], b.v[q])); }
+
+struct f32part { float32x4_t v; };
+K3_INLINE f32part load_part(const float* p) { return {vld1q_f32(p)}; }
+K3_INLINE void store(float* p, f32part a) { vst1q_f32(p, a.v); }
+K3_INLINE f32part mul(f32part a, f32part b) { return {vmulq_f32(a.v, b.v)}; }
+K3_INLINE f32part fma(f32part a, f32part b, f32part c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
+
 K3_INLINE f32x16 sqrt(f32x16 a) { f32x16 r; K3_EACH(vsqrtq_f32(a.v[q])); }
 K3_INLINE f32x16 abs(f32x16 a) { f32x16 r; K3_EACH(vabsq_f32(a.v[q])); }
 K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
@@ -57,6 +65,9 @@ K3_INLINE f32x16 load_bf16(const void* p) {
   const uint8_t* h = (const uint8_t*)p;
   f32x16 r;
   K3_EACH(vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8(h + 8 * q)), 16)));
+}
+K3_INLINE f32part load_bf16_part(const void* p) {
+  return {vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(vld1_u8((const uint8_t*)p)), 16))};
 }
 K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
   uint16_t h[16] = {0};
@@ -86,18 +97,31 @@ K3_INLINE u32x16 shr_signed(u32x16 a, int n) {
   K3_EACH(vreinterpretq_u32_s32(vshlq_s32(vreinterpretq_s32_u32(a.v[q]), vdupq_n_s32(-n))));
 }
 
-// The top two bytes of each E2M1 value as binary32, looked up by code. The other three bytes of every index lane are
-// zero and fetch entry 0, which is zero.
-K3_INLINE f32x16 e2m1(u32x16 words, int n) {
+// Codes 2k and 2k+1 of a lane are the nibbles of its byte k. An E2M1 value needs only the upper half of a binary32, whose
+// two bytes are looked up for all nibbles at once; one dword then holds two values, and code n is a shift or a mask.
+// `order` puts the bytes so that the interleave leaves each lane's values in its own dword.
+struct e2m1x8 { uint8x16_t even[4][2], odd[4][2]; };  // codes (0, 2), (4, 6) and (1, 3), (5, 7), lower half first
+K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) {
+  static const uint8_t order[16] = {0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
   static const uint8_t byte3[16] = {0, 0x3f, 0x3f, 0x3f, 0x40, 0x40, 0x40, 0x40, 0x80, 0xbf, 0xbf, 0xbf, 0xc0, 0xc0, 0xc0, 0xc0};
   static const uint8_t byte2[16] = {0, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0, 0x00, 0x00, 0x80, 0xc0, 0x00, 0x40, 0x80, 0xc0};
-  const uint8x16_t upper = vld1q_u8(byte3), lower = vld1q_u8(byte2);
+  const uint8x16_t upper = vld1q_u8(byte3), lower = vld1q_u8(byte2), nibble = vdupq_n_u8(15);
+  e2m1x8 r;
+  for (int q = 0; q < 4; ++q) {
+    const uint8x16_t bytes = vqtbl1q_u8(vreinterpretq_u8_u32(words.v[q]), vld1q_u8(order));
+    const uint8x16_t even = vandq_u8(bytes, nibble), odd = vshrq_n_u8(bytes, 4);
+    const uint8x16_t even3 = vqtbl1q_u8(upper, even), even2 = vqtbl1q_u8(lower, even);
+    const uint8x16_t odd3 = vqtbl1q_u8(upper, odd), odd2 = vqtbl1q_u8(lower, odd);
+    r.even[q][0] = vzip1q_u8(even2, even3), r.even[q][1] = vzip2q_u8(even2, even3);
+    r.odd[q][0] = vzip1q_u8(odd2, odd3), r.odd[q][1] = vzip2q_u8(odd2, odd3);
+  }
+  return r;
+}
+K3_INLINE f32x16 e2m1(const e2m1x8& codes, int n) {
   f32x16 r;
   for (int q = 0; q < 4; ++q) {
-    const uint32x4_t code = vandq_u32(vshlq_u32(words.v[q], vdupq_n_s32(-4 * n)), vdupq_n_u32(15));
-    const uint32x4_t top = vreinterpretq_u32_u8(vqtbl1q_u8(upper, vreinterpretq_u8_u32(code)));
-    const uint32x4_t next = vreinterpretq_u32_u8(vqtbl1q_u8(lower, vreinterpretq_u8_u32(code)));
-    r.v[q] = vreinterpretq_f32_u32(vorrq_u32(vshlq_n_u32(top, 24), vshlq_n_u32(next, 16)));
+    const uint32x4_t two = vreinterpretq_u32_u8(n & 1 ? codes.odd[q][n / 4] : codes.even[q][n / 4]);
+    r.v[q] = vreinterpretq_f32_u32(n & 2 ? vandq_u32(two, vdupq_n_u32(0xffff0000u)) : vshlq_n_u32(two, 16));
   }
   return r;
 }

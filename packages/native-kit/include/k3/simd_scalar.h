@@ -4,6 +4,7 @@
 #define K3_ISA scalar
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 1, kTileColumns = 1;
+static constexpr int kPartLanes = 16, kPartRows = 1, kPartColumns = 1;
 
 struct f32x16 { float v[16]; };
 struct u32x16 { uint32_t v[16]; };
@@ -19,6 +20,8 @@ K3_INLINE void store(float* p, f32x16 a) { memcpy(p, a.v, sizeof a.v); }
 K3_INLINE void store_n(float* p, f32x16 a, int n) { memcpy(p, a.v, 4 * (size_t)n); }
 K3_INLINE f32x16 splat(float x) { f32x16 r; K3_EACH(x); }
 K3_INLINE f32x16 zero() { return splat(0.0f); }
+typedef f32x16 f32part;
+K3_INLINE f32part load_part(const float* p) { return load(p); }
 
 K3_INLINE f32x16 add(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(a.v[j] + b.v[j]); }
 K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(a.v[j] - b.v[j]); }
@@ -49,6 +52,7 @@ K3_INLINE f32x16 load_bf16(const void* p) {
   f32x16 r;
   K3_EACH(bf16_to_f32(h[j]));
 }
+K3_INLINE f32part load_bf16_part(const void* p) { return load_bf16(p); }
 K3_INLINE f32x16 load_bf16_n(const void* p, int n) {
   uint16_t h[16] = {0};
   memcpy(h, p, 2 * (size_t)n);
@@ -66,7 +70,9 @@ K3_INLINE u32x16 shl(u32x16 a, int n) { u32x16 r; K3_EACH(a.v[j] << n); }
 K3_INLINE u32x16 shr(u32x16 a, int n) { u32x16 r; K3_EACH(a.v[j] >> n); }
 K3_INLINE u32x16 shr_signed(u32x16 a, int n) { u32x16 r; K3_EACH((uint32_t)((int32_t)a.v[j] >> n)); }
 
-K3_INLINE f32x16 e2m1(u32x16 words, int n) {
+typedef u32x16 e2m1x8;  // the packed words themselves
+K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) { return words; }
+K3_INLINE f32x16 e2m1(e2m1x8 words, int n) {
   static const float values[16] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f,
                                    -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
   f32x16 r;
