@@ -1,0 +1,230 @@
+// y[t][r] = sum_c W[r][c] x[t][c] for W in MXFP4: W = code value * 2^(scale byte - 127).
+// A chunk of 128 columns is 64 packed bytes, one dword of 8 codes for each of the 16 lanes: lane j takes columns
+// 8j .. 8j+7 in ascending order, p = w0 x0, p = fma(w1, x1, p), ..., then acc = fma(p, scale of group j / 4, acc). The last
+// chunk may have 32, 64 or 96 columns; its missing lanes add nothing. The lanes are folded by the fixed tree.
+// One load thus gives every lane its codes, and x is kept in the order [chunk][n][lane] of columns 128 chunk + 8 lane + n.
+// Passes: W once (decoded in registers for one vector, to first-level cache for many), x from cache.
+#include <k3/math.h>
+
+#include "matmul.h"
+
+namespace {
+using namespace k3::mxfp4;
+
+constexpr size_t kTokens = 32;                       // vectors that share one decoding of a panel
+constexpr int kPanel = 8;                            // rows decoded together, a multiple of every kPartRows
+constexpr size_t kFew = 4;                           // vectors up to which a row is decoded in registers
+constexpr int kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows at a time for one vector
+
+// The packed bytes of one chunk of one row, `lanes` (4, 8, 12 or 16) of them present.
+struct Chunk {
+  const uint8_t *codes, *scales;
+  int lanes;
+};
+K3_INLINE Chunk chunk_at(const Packed& w, size_t row, size_t chunk) {
+  const size_t rest = w.columns - chunk * kChunk;
+  return {w.codes + row * (w.columns / 2) + chunk * 64, w.scales + row * (w.columns / kGroup) + chunk * 4,
+          rest < kChunk ? (int)(rest / 8) : 16};
+}
+K3_INLINE e2m1x8 codes_of(const Chunk& c) {
+  return unpack_e2m1(c.lanes == 16 ? load_u32(c.codes) : load_u32_n(c.codes, c.lanes));
+}
+K3_INLINE f32x16 scale_of(const Chunk& c) { return c.lanes == 16 ? e8m0x4(c.scales) : e8m0_n(c.scales, c.lanes / 4); }
+
+// One chunk of R rows times T vectors, all in registers.
+template <int R, int T>
+K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, const float* const* x, f32x16 (*acc)[T]) {
+  Chunk c[R];
+  e2m1x8 codes[R];
+  f32x16 p[R][T];
+  for (int r = 0; r < R; ++r) {
+    c[r] = chunk_at(w, row + (size_t)r, chunk);
+    __builtin_prefetch(c[r].codes + R * (w.columns / 2));
+    codes[r] = codes_of(c[r]);
+  }
+  K3_UNROLL
+  for (int n = 0; n < 8; ++n)
+    for (int r = 0; r < R; ++r) {
+      const f32x16 weight = e2m1(codes[r], n);
+      for (int t = 0; t < T; ++t) {
+        const f32x16 xs = load(x[t] + chunk * kChunk + 16 * n);
+        p[r][t] = n == 0 ? mul(weight, xs) : fma(weight, xs, p[r][t]);
+      }
+    }
+  for (int r = 0; r < R; ++r) {
+    const f32x16 scale = scale_of(c[r]);
+    for (int t = 0; t < T; ++t) acc[r][t] = fma(p[r][t], scale, acc[r][t]);
+  }
+}
+
+template <int R, int T>
+K3_INLINE void rows_times_few(const Packed& w, size_t row, const float* const* vectors, float (*y)[kRowBlock]) {
+  const float* x[T];
+  for (int t = 0; t < T; ++t) x[t] = vectors[t];
+  f32x16 acc[R][T];
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < T; ++t) acc[r][t] = zero();
+  const size_t whole = w.columns / kChunk;
+  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, row, c, x, acc);
+  if (w.columns % kChunk) add_chunk<R, T>(w, row, whole, x, acc);
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < T; ++t) y[t][r] = sum(acc[r][t]);
+}
+
+// rows [row, row + rows) times T vectors, T <= kFew
+template <int T>
+static void few(const Packed& w, size_t row, int rows, const float* const* x, float (*y)[kRowBlock]) {
+  constexpr int R = T == 1 ? kRows : kRows / 2 ? kRows / 2 : 1;
+  int r = 0;
+  for (; r + R <= rows; r += R) rows_times_few<R, T>(w, row + (size_t)r, x, (float (*)[kRowBlock])(y[0] + r));
+  if constexpr (R > 1)
+    for (; r < rows; ++r) rows_times_few<1, T>(w, row + (size_t)r, x, (float (*)[kRowBlock])(y[0] + r));
+}
+
+// One chunk of kPanel rows, decoded: w[r][n][lane].
+struct Panel {
+  float w[kPanel][kChunk], scale[kPanel][16];
+};
+K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, Panel* panel) {
+  for (int r = 0; r < rows; ++r) {
+    const Chunk c = chunk_at(w, row + (size_t)r, chunk);
+    const e2m1x8 codes = codes_of(c);
+    K3_UNROLL
+    for (int n = 0; n < 8; ++n) store(panel->w[r] + 16 * n, e2m1(codes, n));
+    store(panel->scale[r], scale_of(c));
+  }
+}
+
+typedef float Sums[kPanel][kTokens][16];
+
+// One decoded chunk times T vectors, a register's lanes of kPartRows x T products at a time.
+template <int T>
+static void add_tile(const Panel& panel, const float* const* x, size_t offset, size_t token, Sums sums) {
+  for (int lane = 0; lane < 16; lane += kPartLanes) {
+    for (int row = 0; row < kPanel; row += kPartRows) {
+      f32part p[kPartRows][T];
+      K3_UNROLL
+      for (int n = 0; n < 8; ++n) {
+        f32part xs[T];
+        for (int t = 0; t < T; ++t) xs[t] = load_part(x[t] + offset + 16 * n + lane);
+        for (int r = 0; r < kPartRows; ++r) {
+          const f32part w = load_part(panel.w[row + r] + 16 * n + lane);
+          for (int t = 0; t < T; ++t) p[r][t] = n == 0 ? mul(w, xs[t]) : fma(w, xs[t], p[r][t]);
+        }
+      }
+      for (int r = 0; r < kPartRows; ++r) {
+        const f32part scale = load_part(panel.scale[row + r] + lane);
+        for (int t = 0; t < T; ++t) {
+          float* acc = sums[row + r][token + (size_t)t] + lane;
+          store(acc, fma(p[r][t], scale, load_part(acc)));
+        }
+      }
+    }
+  }
+}
+
+// the last tile of a block, narrower than kPartColumns
+template <int T>
+K3_INLINE void add_rest(const Panel& panel, const Vectors& x, size_t offset, size_t token, Sums sums) {
+  if (x.count - token == (size_t)T) return add_tile<T>(panel, x.rows + token, offset, token, sums);
+  if constexpr (T > 1) add_rest<T - 1>(panel, x, offset, token, sums);
+}
+
+// up to kPanel rows times up to kTokens vectors: y[t][r]
+void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+  alignas(64) Sums sums;
+  alignas(64) Panel panel;
+  for (int r = 0; r < kPanel; ++r) memset(sums[r], 0, x.count * sizeof sums[r][0]);
+  if (rows < kPanel) memset(&panel, 0, sizeof panel);
+  for (size_t c = 0; c * kChunk < w.columns; ++c) {
+    decode(w, row, rows, c, &panel);
+    size_t t = 0;
+    for (; t + kPartColumns <= x.count; t += kPartColumns)
+      add_tile<kPartColumns>(panel, x.rows + t, c * kChunk, t, sums);
+    if constexpr (kPartColumns > 1) add_rest<kPartColumns - 1>(panel, x, c * kChunk, t, sums);
+  }
+  for (size_t t = 0; t < x.count; ++t)
+    for (int r = 0; r < rows; ++r) y[t][r] = sum(load(sums[r][t]));
+}
+
+// up to kRowBlock rows times up to kTokens vectors: y[t][r]
+K3_INLINE void block(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+  static_assert(kFew == 4);
+  switch (x.count) {
+    case 1: return few<1>(w, row, rows, x.rows, y);
+    case 2: return few<2>(w, row, rows, x.rows, y);
+    case 3: return few<3>(w, row, rows, x.rows, y);
+    case 4: return few<4>(w, row, rows, x.rows, y);
+  }
+  for (int r = 0; r < rows; r += kPanel)
+    panel_times_many(w, row + (size_t)r, rows - r < kPanel ? rows - r : kPanel, x, (float (*)[kRowBlock])(y[0] + r));
+}
+
+K3_INLINE Vectors from(const Vectors& x, size_t first) {
+  const size_t rest = x.count - first;
+  return {x.rows + first, rest < kTokens ? rest : kTokens};
+}
+
+void multiply(const Packed& w, const Vectors& x, float* out, size_t stride, size_t begin, size_t end) {
+  float y[kTokens][kRowBlock];
+  for (size_t row = begin; row < end; row += kRowBlock) {
+    const int rows = end - row < kRowBlock ? (int)(end - row) : (int)kRowBlock;
+    for (size_t first = 0; first < x.count; first += kTokens) {
+      const Vectors some = from(x, first);
+      block(w, row, rows, some, y);
+      for (size_t t = 0; t < some.count; ++t)
+        memcpy(out + (first + t) * stride + row, y[t], sizeof(float) * (size_t)rows);
+    }
+  }
+}
+
+// Row r of the hidden vector is column r of w2: place [r / 128][r % 8][r % 128 / 8].
+K3_INLINE void store_arranged(float* hidden, size_t row, f32x16 values) {
+  float natural[16];
+  store(natural, values);
+  float* out = hidden + row / kChunk * kChunk + row % kChunk / 8;
+  for (int i = 0; i < 16; ++i) out[i % 8 * 16 + i / 8] = natural[i];
+}
+
+void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float* hidden, size_t stride, size_t begin,
+             size_t end) {
+  float gate[kTokens][kRowBlock], up[kTokens][kRowBlock];
+  for (size_t row = begin; row < end; row += kRowBlock) {
+    for (size_t first = 0; first < x.count; first += kTokens) {
+      const Vectors some = from(x, first);
+      block(w1, row, kRowBlock, some, gate);
+      block(w3, row, kRowBlock, some, up);
+      for (size_t t = 0; t < some.count; ++t)
+        store_arranged(hidden + (first + t) * stride, row, situ(load(gate[t]), load(up[t]), s.beta, s.linear_beta));
+    }
+  }
+}
+
+void arrange(const float* x, float* out, size_t columns) {
+  for (size_t c = 0; c < columns; c += kChunk, out += kChunk) {
+    const size_t lanes = columns - c < kChunk ? (columns - c) / 8 : 16;
+    if (lanes < 16) memset(out, 0, sizeof(float) * kChunk);
+    for (size_t j = 0; j < lanes; ++j)
+      for (size_t n = 0; n < 8; ++n) out[16 * n + j] = x[c + 8 * j + n];
+  }
+}
+
+void combine(const float* rows, const int32_t* pair_of, const float* weights, size_t count, float* out, size_t width,
+             size_t begin, size_t end) {
+  for (size_t c = begin; c < end; c += 16) {
+    const int n = end - c < 16 ? (int)(end - c) : 16;
+    f32x16 acc = zero();
+    for (size_t i = 0; i < count; ++i) {
+      const float* row = rows + (size_t)pair_of[i] * width + c;
+      const f32x16 value = n == 16 ? load(row) : load_n(row, n);
+      acc = i == 0 ? mul(splat(weights[i]), value) : fma(splat(weights[i]), value, acc);
+    }
+    if (n == 16) store(out + c, acc);
+    else store_n(out + c, acc, n);
+  }
+}
+}  // namespace
+
+namespace k3::mxfp4 {
+const Kernels K3_KERNELS = {arrange, multiply, gate_up, combine};
+}

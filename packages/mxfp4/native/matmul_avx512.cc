@@ -1,0 +1,2 @@
+#include <k3/simd_avx512.h>
+#include "matmul.inl"

@@ -1,0 +1,2 @@
+#include <k3/simd_neon.h>
+#include "matmul.inl"

@@ -1,0 +1,2 @@
+#include <k3/simd_scalar.h>
+#include "matmul.inl"

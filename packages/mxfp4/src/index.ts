@@ -1,0 +1,6 @@
+export { Mxfp4Error, type Mxfp4ErrorCode } from './errors.js'
+export type { ExpertBatch } from './expert-batch.js'
+export { createExpertMlp, type ExpertMlp, type ExpertSpec } from './expert-mlp.js'
+export { decode, encode } from './format.js'
+export { createMatrix, type Matrix } from './matrix.js'
+export { supportedIsas } from './native.js'

@@ -1,0 +1,52 @@
+/** The equations of this package in double precision, one number at a time: the oracle of the tests. */
+
+const grid = [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+
+/** Column `col` of a row of MXFP4: E2M1 code value times 2^(E8M0 byte - 127). */
+export const weightAt = (
+  packed: Uint8Array,
+  scales: Uint8Array,
+  cols: number,
+  row: number,
+  col: number
+): number => {
+  const byte = packed[(row * cols + col) >> 1]!
+  const code = col % 2 === 0 ? byte & 15 : byte >> 4
+  const magnitude = grid[code & 7]! * 2 ** (scales[row * (cols / 32) + (col >> 5)]! - 127)
+  return code & 8 ? -magnitude : magnitude
+}
+
+export interface ReferenceMatrix {
+  readonly packed: Uint8Array
+  readonly scales: Uint8Array
+  readonly rows: number
+  readonly cols: number
+}
+
+/** y[r] = sum_c W[r, c] x[c] */
+export const multiply = (w: ReferenceMatrix, x: ArrayLike<number>): Float64Array =>
+  Float64Array.from({ length: w.rows }, (_, row) => {
+    let sum = 0
+    for (let col = 0; col < w.cols; col++) sum += weightAt(w.packed, w.scales, w.cols, row, col) * x[col]!
+    return sum
+  })
+
+/** beta tanh(g / beta) sigmoid(g) linearBeta tanh(u / linearBeta) */
+export const situ = (gate: number, up: number, beta: number, linearBeta: number): number =>
+  ((beta * Math.tanh(gate / beta)) / (1 + Math.exp(-gate))) * linearBeta * Math.tanh(up / linearBeta)
+
+/** w2 situ(w1 z, w3 z) */
+export const expert = (
+  weights: readonly [w1: ReferenceMatrix, w2: ReferenceMatrix, w3: ReferenceMatrix],
+  z: ArrayLike<number>,
+  beta: number,
+  linearBeta: number
+): Float64Array => {
+  const [w1, w2, w3] = weights
+  const gate = multiply(w1, z)
+  const up = multiply(w3, z)
+  return multiply(
+    w2,
+    gate.map((g, i) => situ(g, up[i]!, beta, linearBeta))
+  )
+}
