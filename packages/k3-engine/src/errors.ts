@@ -23,6 +23,20 @@ export type K3ErrorCode =
   | 'ERR_K3_CONFIG_CONTRADICTION'
   | 'ERR_K3_TENSORS'
   | 'ERR_K3_EXPERT_LAYOUT'
+  | 'ERR_K3_EXPERT_SCALE'
+  | 'ERR_K3_TOKENIZER_SIZE'
+  | 'ERR_K3_NO_TOKENIZER'
+  | 'ERR_K3_OPTION'
+  | 'ERR_K3_MEMORY'
+  | 'ERR_K3_CACHE_SLOTS'
+  | 'ERR_K3_REQUEST'
+  | 'ERR_K3_SAMPLER'
+  | 'ERR_K3_TOKEN_ID'
+  | 'ERR_K3_CONTEXT_FULL'
+  | 'ERR_K3_LOGITS_NONFINITE'
+  | 'ERR_K3_SESSION_TORN'
+  | 'ERR_K3_GENERATION_CONSUMED'
+  | 'ERR_K3_DISPOSED'
 
 /** Where a fault lies and what would have been right; every member is optional because few faults have all. */
 export interface FaultLocation {

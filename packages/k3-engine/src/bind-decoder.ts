@@ -1,0 +1,88 @@
+import { widen } from '@k3/bf16-linear'
+import { createVectorOps, foldKeyWeight } from '@k3/vector-ops'
+import type { K3Config } from './config.js'
+import { Decoder } from './decoder.js'
+import type { DecoderLayer, LayerNorms } from './decoder-layer.js'
+import { DenseMlp } from './dense-mlp.js'
+import type { ExpertMlps } from './expert-mlps.js'
+import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
+import { KdaLayer } from './kda-layer.js'
+import { LatentMoe } from './latent-moe.js'
+import type { LayerParts, NativeChoice } from './layer-parts.js'
+import type { LayerPlan } from './layer-plan.js'
+import { MlaLayer } from './mla-layer.js'
+import type { CustomParts } from './model-options.js'
+import { Scratch } from './scratch.js'
+import { layerTensorName } from './tensor-names.js'
+import type { Weights } from './weights-location.js'
+
+/** What the decoder is made from. */
+export interface DecoderSources {
+  readonly weights: WeightSource
+  /** Null when no layer has experts. */
+  readonly experts: ExpertSource | null
+  readonly mlps: ExpertMlps
+  readonly native: NativeChoice
+  readonly chunkTokens: number
+  /** Wraps or replaces a half of a layer; null for the layers as they are. */
+  readonly wrap: NonNullable<CustomParts['layer']> | null
+}
+
+/** Binds every weight of the checkpoint to the op that uses it. */
+export const bindDecoder = (
+  config: K3Config,
+  plan: readonly LayerPlan[],
+  sources: DecoderSources
+): Decoder => {
+  const { weights, native, mlps, experts } = sources
+  const ops = createVectorOps(native)
+  const scratch = new Scratch(sources.chunkTokens)
+  const parts: LayerParts = { config, weights, ops, scratch, native }
+  if (experts !== null) mlps.bind(experts.region)
+  return new Decoder({
+    config,
+    ops,
+    scratch,
+    layers: plan.map((row) => bindLayer(row, parts, sources)),
+    embed: embedding(weights.tensor('language_model.model.embed_tokens.weight'), config.hiddenSize),
+    finalMix: mixKey(weights, 'language_model.model.output_attn_res'),
+    finalNorm: weights.vector('language_model.model.norm.weight'),
+    head: weights.linears(['language_model.lm_head.weight'])
+  })
+}
+
+const bindLayer = (
+  plan: LayerPlan,
+  parts: LayerParts,
+  { wrap, experts, mlps }: DecoderSources
+): DecoderLayer => {
+  const { index } = plan
+  const mixer: Layer = plan.mixer === 'kda' ? new KdaLayer(index, parts) : new MlaLayer(index, parts)
+  const ffn: Layer =
+    plan.ffn === 'dense' ? new DenseMlp(index, parts) : new LatentMoe(index, parts, experts!, mlps.of(index))
+  return {
+    plan,
+    norms: layerNorms(index, parts.weights),
+    mixer: wrap === null ? mixer : wrap(mixer, plan, 'mixer'),
+    ffn: wrap === null ? ffn : wrap(ffn, plan, 'ffn')
+  }
+}
+
+const layerNorms = (index: number, weights: WeightSource): LayerNorms => ({
+  mixerMix: mixKey(weights, layerTensorName(index, 'self_attention_res')),
+  mixerNorm: weights.vector(layerTensorName(index, 'input_layernorm.weight')),
+  ffnMix: mixKey(weights, layerTensorName(index, 'mlp_res')),
+  ffnNorm: weights.vector(layerTensorName(index, 'post_attention_layernorm.weight'))
+})
+
+const mixKey = (weights: WeightSource, name: string): Float32Array =>
+  foldKeyWeight(weights.vector(`${name}_norm.weight`), weights.vector(`${name}_proj.weight`))
+
+/** Reads embedding rows one by one: a table of gigabytes is never loaded for a few of its rows. */
+const embedding = (table: Weights, width: number) => (id: number, out: Float32Array, row: number) => {
+  const first = 2 * id * width
+  const source = ArrayBuffer.isView(table)
+    ? new Uint8Array(table.buffer, table.byteOffset + first, 2 * width)
+    : { region: table.region, offset: table.offset + first }
+  out.set(widen(source, width), row * width)
+}

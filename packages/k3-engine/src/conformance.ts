@@ -1,0 +1,7 @@
+export type { ConformanceCase } from './conformance/conformance-case.js'
+export { expertSourceCases } from './conformance/expert-source-cases.js'
+export { layerCases } from './conformance/layer-cases.js'
+export { samplerCases } from './conformance/sampler-cases.js'
+export { tokenizerCases } from './conformance/tokenizer-cases.js'
+export { weightSourceCases } from './conformance/weight-source-cases.js'
+export type { ExpertSource, Layer, Tokenizer, WeightSource } from './interfaces.js'

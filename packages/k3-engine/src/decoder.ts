@@ -1,0 +1,65 @@
+import type { VectorOps } from '@k3/vector-ops'
+import type { K3Config } from './config.js'
+import { type DecoderLayer, forwardLayer, type LayerRows } from './decoder-layer.js'
+import type { LayerState, Linears } from './interfaces.js'
+import { ResidualStream } from './residual-stream.js'
+import type { Scratch } from './scratch.js'
+
+/** The bound parts of a decoder. */
+export interface DecoderParts {
+  readonly config: K3Config
+  readonly ops: VectorOps
+  readonly scratch: Scratch
+  readonly layers: readonly DecoderLayer[]
+  /** Writes the embedding of `id` to row `row` of `out`, f32 [tokens, hidden]. */
+  readonly embed: (id: number, out: Float32Array, row: number) => void
+  readonly finalMix: Float32Array
+  readonly finalNorm: Float32Array
+  readonly head: Linears
+}
+
+/** Called after each layer of a chunk; a promise it returns is awaited before the next layer. */
+export type AfterLayer = (layer: number, decoder: Decoder) => Promise<void> | undefined
+
+/** Embed, run the layers over one chunk of tokens, final mix and norm, logits (docs/spec/SPEC.md §3). */
+export class Decoder {
+  readonly stream: ResidualStream
+  readonly parts: DecoderParts
+  readonly #rows: LayerRows
+
+  constructor(parts: DecoderParts) {
+    const { config, scratch } = parts
+    this.parts = parts
+    this.stream = new ResidualStream(config, scratch.maxTokens)
+    this.#rows = {
+      mixed: scratch.rows('residual', config.hiddenSize),
+      delta: scratch.rows('delta', config.hiddenSize)
+    }
+  }
+
+  /** Advances the states by a chunk of at most `scratch.maxTokens` ids; the result stays in the stream's prefix. */
+  async advance(
+    ids: ArrayLike<number>,
+    states: readonly (LayerState | null)[],
+    after: AfterLayer
+  ): Promise<void> {
+    const { layers, embed, ops } = this.parts
+    for (let row = 0; row < ids.length; row++) embed(ids[row]!, this.stream.prefix, row)
+    this.stream.restart(ids.length)
+    for (let i = 0; i < layers.length; i++) {
+      forwardLayer(layers[i]!, states[i]!, this.stream, ops, this.#rows)
+      const pause = after(i, this)
+      if (pause !== undefined) await pause
+    }
+  }
+
+  /** Logits of the last `count` tokens of the chunk that was advanced. out: f32 [count, vocab] */
+  logits(count: number, out: Float32Array): void {
+    const { finalMix, finalNorm, head, ops } = this.parts
+    const { tokens, width, eps } = this.stream
+    const { mixed } = this.#rows
+    ops.residualMix(this.stream.sources(), finalMix, eps, mixed, tokens)
+    ops.rmsNorm(mixed, finalNorm, eps, mixed, tokens)
+    head.apply(count === tokens ? mixed : mixed.subarray((tokens - count) * width), [out], count)
+  }
+}

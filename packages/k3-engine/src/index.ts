@@ -1,0 +1,7 @@
+export { K3Error } from './errors.js'
+export type { Generation, GenerationRequest, GenerationResult } from './generate.js'
+export type { Sampler } from './interfaces.js'
+export type { Model } from './model.js'
+export type { ModelOptions } from './model-options.js'
+export { openModel } from './open-model.js'
+export { createSampler } from './sampler.js'

@@ -1,0 +1,72 @@
+import type { Weights } from './weights-location.js'
+
+/** Several matrices applied to one input, `outs[i][t] = W_i x[t]`. x: f32 [tokens, in]; outs[i]: f32 [tokens, out_i]. */
+export interface Linears {
+  apply(x: Float32Array, outs: readonly Float32Array[], tokens: number): void
+}
+
+/** Where the always-active weights come from. Names are full checkpoint names; shapes were checked at open. */
+export interface WeightSource {
+  /** Matrices that read the same input, bound once. */
+  linears(names: readonly string[]): Linears
+  /** A tensor as f32, in a new array. */
+  vector(name: string): Float32Array
+  /** The raw bytes of a tensor where they lie. */
+  tensor(name: string): Weights
+}
+
+/** Some experts of one layer, resident until `end` or `abort`. */
+export interface ExpertBatch {
+  /** Waits until expert i of the batch is in memory; returns the byte offset of its run in the source's region. */
+  take(i: number): number
+  /** Gives the experts back to the cache. */
+  end(): void
+  /** Gives the batch up after a failure: waits for reads in flight, keeps nothing that is half read. */
+  abort(): void
+}
+
+/** Where routed experts come from. An expert's run is laid out as in the checkpoint's layer. */
+export interface ExpertSource {
+  /** The memory all experts are placed in. */
+  readonly region: { readonly handle: object; readonly bytes: number }
+  /** The most experts one batch can hold. */
+  readonly slots: number
+  /** Starts reading whatever of the distinct experts `ids` is not resident, and returns at once. */
+  begin(layer: number, ids: Int32Array): ExpertBatch
+}
+
+/** What a layer carries from token to token. */
+export interface LayerState {
+  /** Size in memory now, in bytes. */
+  readonly bytes: number
+  /** An independent copy. */
+  copy(): LayerState
+}
+
+/** One half of a decoder layer: a mixer (KDA, MLA) or a feed-forward block. */
+export interface Layer {
+  /** The state of an empty sequence; null when the layer keeps none. */
+  createState(): LayerState | null
+  /** out[t] = F(x[t]) for `tokens` more tokens. x, out: f32 [tokens, hidden]; `state` is advanced. */
+  forward(x: Float32Array, state: LayerState | null, out: Float32Array, tokens: number): void
+}
+
+/** Text to token ids and back. */
+export interface Tokenizer {
+  encode(text: string): ArrayLike<number>
+  decode(ids: readonly number[]): string
+  /** A decoder for ids that arrive one by one. */
+  stream(): TokenStream
+}
+
+/** Text of ids that arrive one by one; holds back the bytes of an unfinished character. */
+export interface TokenStream {
+  push(id: number): string
+  flush(): string
+}
+
+/** Chooses the next token. */
+export interface Sampler {
+  /** logits: f32 [vocab], finite. Returns an id. */
+  pick(logits: Float32Array): number
+}

@@ -1,0 +1,148 @@
+import type { ExpertMlp } from '@k3/mxfp4'
+import type { Router, VectorOps } from '@k3/vector-ops'
+import type { K3Config } from './config.js'
+import { ExpertGroups } from './expert-groups.js'
+import type { ExpertBatch, ExpertSource, Layer, LayerState, Linears } from './interfaces.js'
+import type { LayerParts } from './layer-parts.js'
+import type { Scratch } from './scratch.js'
+import { layerTensorName } from './tensor-names.js'
+
+/** What the router of one layer decided. chosen: [tokens, k], highest selection key first; weights likewise. */
+export interface Routing {
+  readonly chosen: Int32Array
+  readonly weights: Float32Array
+}
+
+/**
+ * Route, project down, run the chosen experts, norm, project up, add the shared experts (docs/spec/SPEC.md §8.3).
+ * The reads of a batch are submitted first and the shared experts computed while they fly.
+ */
+export class LatentMoe implements Layer {
+  /** Of the last forward call. */
+  readonly routing: Routing
+  readonly #index: number
+  readonly #config: K3Config
+  readonly #ops: VectorOps
+  readonly #source: ExpertSource
+  readonly #mlp: ExpertMlp
+  readonly #project: Linears
+  readonly #up: Linears
+  readonly #sharedDown: Linears
+  readonly #router: Router
+  readonly #latentNorm: Float32Array
+  readonly #groups: ExpertGroups
+  readonly #wave: ExpertWave
+  readonly #rows: ReturnType<typeof moeRows>
+
+  constructor(
+    index: number,
+    { config, weights, ops, scratch }: LayerParts,
+    source: ExpertSource,
+    mlp: ExpertMlp
+  ) {
+    const name = (suffix: string) => layerTensorName(index, `block_sparse_moe.${suffix}`)
+    const { expertCount, topK } = config.moe
+    this.#index = index
+    this.#config = config
+    this.#ops = ops
+    this.#source = source
+    this.#mlp = mlp
+    const inputs = ['gate', 'routed_expert_down_proj', 'shared_experts.gate_proj', 'shared_experts.up_proj']
+    this.#project = weights.linears(inputs.map((input) => name(`${input}.weight`)))
+    this.#up = weights.linears([name('routed_expert_up_proj.weight')])
+    this.#sharedDown = weights.linears([name('shared_experts.down_proj.weight')])
+    this.#router = ops.createRouter({
+      bias: weights.vector(name('gate.e_score_correction_bias')),
+      k: topK,
+      renormalize: config.moe.renormalize,
+      scalingFactor: config.moe.routedScale
+    })
+    this.#latentNorm = weights.vector(name('routed_expert_norm.weight'))
+    this.#groups = new ExpertGroups(scratch.maxTokens, topK, expertCount)
+    this.#wave = new ExpertWave(this.#groups)
+    this.#rows = moeRows(config, scratch)
+    const choices = scratch.maxTokens * topK
+    this.routing = { chosen: new Int32Array(choices), weights: new Float32Array(choices) }
+  }
+
+  createState(): null {
+    return null
+  }
+
+  forward(x: Float32Array, _state: LayerState | null, out: Float32Array, tokens: number): void {
+    const { hiddenSize, rmsNormEps, moe } = this.#config
+    const { logits, latent, sharedGate, sharedUp, pairs, routed, raised } = this.#rows
+    const { chosen, weights } = this.routing
+    this.#project.apply(x, [logits, latent, sharedGate, sharedUp], tokens)
+    this.#router.route(logits, chosen, weights, tokens)
+    this.#groups.group(chosen, tokens, moe.topK)
+    this.#runExperts(out, tokens)
+    this.#mlp.combine(pairs, this.#groups.pairOf, weights, routed, tokens)
+    this.#ops.rmsNorm(routed, this.#latentNorm, rmsNormEps, routed, tokens)
+    this.#up.apply(routed, [raised], tokens)
+    this.#ops.add(raised, out, out, tokens * hiddenSize)
+  }
+
+  /** Every chosen expert into its pairs, in waves of what the source can hold; the shared experts into `out`. */
+  #runExperts(out: Float32Array, tokens: number): void {
+    const { count, experts } = this.#groups
+    for (let first = 0; first < count; first += this.#source.slots) {
+      const last = Math.min(count, first + this.#source.slots)
+      const batch = this.#source.begin(this.#index, experts.subarray(first, last))
+      try {
+        if (first === 0) this.#shared(out, tokens)
+        this.#wave.load(batch, first, last)
+        this.#mlp.apply(this.#rows.latent, this.#wave, this.#rows.pairs)
+      } catch (error) {
+        batch.abort()
+        throw error
+      }
+      batch.end()
+    }
+  }
+
+  #shared(out: Float32Array, tokens: number): void {
+    const { sharedGate, sharedUp } = this.#rows
+    const length = tokens * this.#config.moe.sharedExpertCount * this.#config.moe.intermediateSize
+    this.#ops.situGlu(sharedGate, sharedUp, this.#config.situ, sharedGate, length)
+    this.#sharedDown.apply(sharedGate, [out], tokens)
+  }
+}
+
+/** The experts of one batch as the expert MLP takes them. Pair numbers stay those of the whole chunk. */
+class ExpertWave {
+  count = 0
+  readonly bases: Float64Array
+  readonly starts: Int32Array
+  readonly tokens: Int32Array
+  readonly #groups: ExpertGroups
+
+  constructor(groups: ExpertGroups) {
+    this.#groups = groups
+    this.bases = new Float64Array(groups.experts.length)
+    this.starts = new Int32Array(groups.starts.length)
+    this.tokens = groups.tokens
+  }
+
+  load(batch: ExpertBatch, first: number, last: number): void {
+    this.count = last - first
+    for (let i = 0; i < this.count; i++) {
+      this.bases[i] = batch.take(i)
+      this.starts[i] = this.#groups.starts[first + i]!
+    }
+    this.starts[this.count] = this.#groups.starts[last]!
+  }
+}
+
+const moeRows = ({ hiddenSize, moe }: K3Config, scratch: Scratch) => {
+  const sharedWidth = moe.sharedExpertCount * moe.intermediateSize
+  return {
+    logits: scratch.rows('router logits', moe.expertCount),
+    latent: scratch.rows('latent', moe.latentSize),
+    sharedGate: scratch.rows('mlp gate', sharedWidth),
+    sharedUp: scratch.rows('mlp up', sharedWidth),
+    pairs: scratch.rows('expert outputs', moe.topK * moe.latentSize),
+    routed: scratch.rows('routed', moe.latentSize),
+    raised: scratch.rows('raised', hiddenSize)
+  }
+}

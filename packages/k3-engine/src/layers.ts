@@ -1,0 +1,8 @@
+export { type DecoderLayer, forwardLayer } from './decoder-layer.js'
+export { DenseMlp } from './dense-mlp.js'
+export { KdaLayer } from './kda-layer.js'
+export { LatentMoe } from './latent-moe.js'
+export type { LayerParts } from './layer-parts.js'
+export { MlaLayer } from './mla-layer.js'
+export { ResidualStream } from './residual-stream.js'
+export { Scratch } from './scratch.js'

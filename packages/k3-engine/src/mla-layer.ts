@@ -1,0 +1,59 @@
+import { createMla, type Mla, type MlaCache } from '@k3/mla'
+import type { VectorOps } from '@k3/vector-ops'
+import type { Layer, LayerState, Linears } from './interfaces.js'
+import type { LayerParts } from './layer-parts.js'
+import { layerTensorName } from './tensor-names.js'
+
+// What the vendor's code executes for its two latent norms, whatever rms_norm_eps says (docs/INVARIANTS.md).
+const LATENT_NORM_EPS = 1e-6
+
+/** Gated multi-head latent attention with its projections (docs/spec/SPEC.md §7). */
+export class MlaLayer implements Layer {
+  readonly #ops: VectorOps
+  readonly #mla: Mla
+  readonly #project: Linears
+  readonly #queryUp: Linears
+  readonly #output: Linears
+  readonly #queryNorm: Float32Array
+  readonly #queryLow: Float32Array
+  readonly #keyValue: Float32Array
+  readonly #gate: Float32Array
+  readonly #query: Float32Array
+  readonly #mixed: Float32Array
+
+  constructor(index: number, { config, weights, ops, scratch, native }: LayerParts) {
+    const { headCount: heads, queryRank, latentRank: latentDim, nopeDim, sharedKeyDim, valueDim } = config.mla
+    const name = (suffix: string) => layerTensorName(index, `self_attn.${suffix}`)
+    this.#ops = ops
+    this.#mla = createMla(
+      { heads, nopeDim, sharedKeyDim, valueDim, latentDim, normEps: LATENT_NORM_EPS },
+      {
+        kvNorm: weights.vector(name('kv_a_layernorm.weight')),
+        kvUp: weights.tensor(name('kv_b_proj.weight'))
+      },
+      native
+    )
+    const projections = ['q_a_proj.weight', 'kv_a_proj_with_mqa.weight', 'g_proj.weight']
+    this.#project = weights.linears(projections.map(name))
+    this.#queryUp = weights.linears([name('q_b_proj.weight')])
+    this.#output = weights.linears([name('o_proj.weight')])
+    this.#queryNorm = weights.vector(name('q_a_layernorm.weight'))
+    this.#queryLow = scratch.rows('query low', queryRank)
+    this.#keyValue = scratch.rows('key value', latentDim + sharedKeyDim)
+    this.#gate = scratch.rows('gate', heads * valueDim)
+    this.#query = scratch.rows('q', heads * (nopeDim + sharedKeyDim))
+    this.#mixed = scratch.rows('mixed', heads * valueDim)
+  }
+
+  createState(): MlaCache {
+    return this.#mla.createCache()
+  }
+
+  forward(x: Float32Array, state: LayerState | null, out: Float32Array, tokens: number): void {
+    this.#project.apply(x, [this.#queryLow, this.#keyValue, this.#gate], tokens)
+    this.#ops.rmsNorm(this.#queryLow, this.#queryNorm, LATENT_NORM_EPS, this.#queryLow, tokens)
+    this.#queryUp.apply(this.#queryLow, [this.#query], tokens)
+    this.#mla.forward(this.#query, this.#keyValue, this.#gate, state as MlaCache, this.#mixed, tokens)
+    this.#output.apply(this.#mixed, [out], tokens)
+  }
+}

@@ -1,0 +1,27 @@
+import type { EvictionPolicy } from '@k3/moe-cache'
+import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
+import type { LayerPlan } from './layer-plan.js'
+
+/** Settings of `openModel`. None of them changes a bit of the logits, except `layers` and `parts`. */
+export interface ModelOptions {
+  /** Threads that compute, the caller's included. Default: the CPUs available. */
+  readonly threads?: number
+  /** Default: the best this CPU has. */
+  readonly isa?: 'auto' | 'scalar' | 'avx2' | 'avx512' | 'neon'
+  /** Experts kept in memory, over all layers. Default: what the memory plan allows. */
+  readonly cacheSlots?: number
+  /** Tokens of a prompt that go through a layer together. Default 64. */
+  readonly chunkTokens?: number
+  /** Runs only the first layers, for looking inside. */
+  readonly layers?: number
+  /** Your own parts in place of the built-in ones. */
+  readonly parts?: CustomParts
+}
+
+/** Replacements; each factory is given what it replaces, so that it can wrap it. */
+export interface CustomParts {
+  readonly policy?: EvictionPolicy | 'lru' | 'lfu' | 'layer-lru'
+  readonly experts?: (builtIn: ExpertSource) => ExpertSource
+  readonly weights?: (builtIn: WeightSource) => WeightSource
+  readonly layer?: (builtIn: Layer, plan: LayerPlan, half: 'mixer' | 'ffn') => Layer
+}

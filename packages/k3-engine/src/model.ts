@@ -1,0 +1,192 @@
+import type { Tokenizer as KimiTokenizer } from '@k3/tokenizer'
+import type { K3Config } from './config.js'
+import type { Decoder } from './decoder.js'
+import { K3Error } from './errors.js'
+import type { ExpertTraffic } from './experts.js'
+import { type Generation, type GenerationRequest, generate } from './generate.js'
+import type { Layer } from './interfaces.js'
+import { LatentMoe } from './latent-moe.js'
+import type { MemoryPlan } from './memory-plan.js'
+import { argmax } from './sampler.js'
+import { type RunOptions, Session } from './session.js'
+import { SequenceState } from './states.js'
+
+/** The bound parts of an open model. */
+export interface ModelParts {
+  readonly config: K3Config
+  readonly decoder: Decoder
+  readonly tokenizer: KimiTokenizer | null
+  readonly memory: MemoryPlan
+  readonly traffic: () => ExpertTraffic
+  readonly backend: string
+  readonly dispose: () => Promise<void>
+}
+
+/** What one layer did with the last token of a chunk; arrays are copies. */
+export interface LayerObservation {
+  readonly layer: number
+  /** f32 [hidden]: the running prefix of the residual stream after the layer */
+  readonly prefix: Float32Array
+  /** [k] chosen experts, highest selection key first, and their weights; empty for a dense layer */
+  readonly experts: Int32Array
+  readonly weights: Float32Array
+}
+
+// Long enough that the turn costs nothing beside a layer, short enough that Ctrl-C and timers feel immediate.
+const TURN_MS = 5
+
+/** An open checkpoint. Made by `openModel`. */
+export class Model implements AsyncDisposable {
+  readonly #parts: ModelParts
+  readonly #mixers: readonly Layer[]
+  #turn: Promise<unknown> = Promise.resolve()
+  #lastTurnMs = 0
+  #disposed: Promise<void> | null = null
+
+  constructor(parts: ModelParts) {
+    this.#parts = parts
+    this.#mixers = parts.decoder.parts.layers.map((layer) => layer.mixer)
+  }
+
+  get config(): K3Config {
+    return this.#parts.config
+  }
+
+  /** Null when the checkpoint folder holds no tokenizer files: then prompts are ids. */
+  get tokenizer(): KimiTokenizer | null {
+    return this.#parts.tokenizer
+  }
+
+  /** What the model was given memory for. */
+  get memory(): MemoryPlan {
+    return this.#parts.memory
+  }
+
+  /** Hits, misses and bytes of the expert cache since the model was opened. */
+  get traffic(): ExpertTraffic {
+    return this.#parts.traffic()
+  }
+
+  /** How experts are read, e.g. `io_uring, direct`. */
+  get backend(): string {
+    return this.#parts.backend
+  }
+
+  /** An empty sequence. */
+  createSession(): Session {
+    this.#refuseDisposed()
+    return new Session(this, SequenceState.empty(this.#mixers))
+  }
+
+  /** Logits after each id of a fresh sequence, f32 [ids, vocab]. @throws as `Session.append` */
+  async forward(
+    ids: ArrayLike<number>,
+    options: RunOptions & { observe?: (layer: LayerObservation) => void } = {}
+  ) {
+    this.#refuseDisposed()
+    const state = SequenceState.empty(this.#mixers)
+    return this.advance(state, ids, 'all', options)
+  }
+
+  /** Text or tokens after a prompt: iterate it for the parts, await it for the whole. */
+  generate(request: GenerationRequest): Generation {
+    this.#refuseDisposed()
+    return generate(this, request)
+  }
+
+  /** Runs ids through all layers, one caller at a time. Sessions call this. */
+  async advance(
+    state: SequenceState,
+    ids: ArrayLike<number>,
+    rows: 'last' | 'all',
+    options: RunOptions & { observe?: (layer: LayerObservation) => void }
+  ): Promise<Float32Array> {
+    const before = this.#turn
+    const work = (async () => {
+      await before.then(undefined, () => undefined)
+      return this.#advance(state, ids, rows, options)
+    })()
+    this.#turn = work
+    return work
+  }
+
+  /** Ends work in flight within one layer (it rejects with ERR_K3_DISPOSED), then frees everything. Idempotent. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed ??= this.#turn.then(this.#parts.dispose, this.#parts.dispose)
+    return this.#disposed
+  }
+
+  async #advance(
+    state: SequenceState,
+    ids: ArrayLike<number>,
+    rows: 'last' | 'all',
+    { signal, onProgress, observe }: RunOptions & { observe?: (layer: LayerObservation) => void }
+  ): Promise<Float32Array> {
+    signal?.throwIfAborted()
+    this.#refuseDisposed()
+    this.#checkIds(ids)
+    state.reserve(ids.length, this.config.contextLength)
+    const { decoder } = this.#parts
+    const vocab = this.config.vocabSize
+    const out = new Float32Array((rows === 'all' ? ids.length : 1) * vocab)
+    const chunk = decoder.parts.scratch.maxTokens
+    for (let first = 0; first < ids.length; first += chunk) {
+      const part = Array.prototype.slice.call(ids, first, first + chunk) as number[]
+      const last = first + part.length === ids.length
+      state.busy = true
+      await decoder.advance(part, state.layers, (layer) => {
+        observe?.(this.#observe(layer))
+        onProgress?.(first + (part.length * (layer + 1)) / this.#mixers.length, ids.length)
+        return this.#pause(signal)
+      })
+      state.position += part.length
+      state.busy = false
+      if (rows === 'all') decoder.logits(part.length, out.subarray(first * vocab))
+      else if (last) decoder.logits(1, out)
+    }
+    argmax(out)
+    return out
+  }
+
+  #checkIds(ids: ArrayLike<number>): void {
+    const { vocabSize } = this.config
+    if (ids.length === 0)
+      throw new K3Error('ERR_K3_TOKEN_ID', 'there is no token to run', { have: 0, need: 1 })
+    for (let i = 0; i < ids.length; i++) {
+      const id = ids[i]!
+      if (Number.isInteger(id) && id >= 0 && id < vocabSize) continue
+      const message = `token ${i} of the input is ${id}; ids are whole numbers below ${vocabSize}`
+      throw new K3Error('ERR_K3_TOKEN_ID', message, { have: id, need: vocabSize - 1 })
+    }
+  }
+
+  #observe(layer: number): LayerObservation {
+    const { stream, parts } = this.#parts.decoder
+    const { ffn } = parts.layers[layer]!
+    const end = stream.tokens * stream.width
+    const k = ffn instanceof LatentMoe ? this.config.moe.topK : 0
+    const from = (stream.tokens - 1) * k
+    return {
+      layer,
+      prefix: stream.prefix.slice(end - stream.width, end),
+      experts: ffn instanceof LatentMoe ? ffn.routing.chosen.slice(from, from + k) : new Int32Array(0),
+      weights: ffn instanceof LatentMoe ? ffn.routing.weights.slice(from, from + k) : new Float32Array(0)
+    }
+  }
+
+  /** Gives the event loop a turn when the last one is a while ago, so that an abort can arrive. */
+  #pause(signal: AbortSignal | undefined): Promise<void> | undefined {
+    signal?.throwIfAborted()
+    this.#refuseDisposed()
+    const now = performance.now()
+    if (now - this.#lastTurnMs < TURN_MS) return undefined
+    return new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      this.#lastTurnMs = performance.now()
+      signal?.throwIfAborted()
+    })
+  }
+
+  #refuseDisposed(): void {
+    if (this.#disposed !== null) throw new K3Error('ERR_K3_DISPOSED', 'the model was disposed')
+  }
+}

@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import path from 'node:path'
+import { createPool } from '@k3/task-pool'
+import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
+import { availableMemory } from './available-memory.js'
+import { bindDecoder } from './bind-decoder.js'
+import { openCheckpoint } from './checkpoint/open-checkpoint.js'
+import type { Checkpoint } from './checkpoint/types.js'
+import { K3Error } from './errors.js'
+import { ExpertMlps } from './expert-mlps.js'
+import { DiskExperts } from './experts.js'
+import type { LayerPlan } from './layer-plan.js'
+import { planMemory } from './memory-plan.js'
+import { Model } from './model.js'
+import type { ModelOptions } from './model-options.js'
+import { MappedWeights } from './weights.js'
+
+// Enough columns for a matrix to be worth its pass over memory, and about 40 MB of scratch for the released model.
+const CHUNK_TOKENS = 64
+// What the memory plan sets aside for latents; they grow beyond it when a sequence does.
+const PLANNED_CONTEXT_TOKENS = 4096
+
+/**
+ * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,
+ * dtype and shape is checked first; the trunk is mapped, experts are read when a token needs them.
+ * @throws ERR_K3_CONFIG_*, ERR_K3_TENSORS, ERR_K3_EXPERT_LAYOUT, ERR_SAFETENSORS_*, ERR_TOKENIZER_* for a bad folder
+ * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
+ */
+export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
+  const checkpoint = await openCheckpoint(dir)
+  const plan = firstLayers(checkpoint, options.layers)
+  const tokenizer = openTokenizer(dir, checkpoint)
+  const threads = wholeNumber('threads', options.threads, availableParallelism())
+  const chunkTokens = wholeNumber('chunkTokens', options.chunkTokens, CHUNK_TOKENS)
+  const memory = planMemory(checkpoint, {
+    availableBytes: availableMemory(),
+    chunkTokens,
+    contextTokens: Math.min(PLANNED_CONTEXT_TOKENS, checkpoint.config.contextLength),
+    cacheSlots: options.cacheSlots === undefined ? null : options.cacheSlots
+  })
+  const pool = createPool({ threads })
+  const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
+  const closers: (() => void | Promise<void>)[] = [() => pool.close()]
+  try {
+    const weights = new MappedWeights(checkpoint, native)
+    closers.unshift(() => weights.close())
+    const mlps = new ExpertMlps(checkpoint, native)
+    const experts = plan.some(({ ffn }) => ffn === 'moe')
+      ? openExperts(checkpoint, memory.cacheSlots, mlps, options)
+      : null
+    closers.unshift(async () => experts?.dispose())
+    const custom = options.parts
+    const source = experts === null || custom?.experts === undefined ? experts : custom.experts(experts)
+    const trunk = custom?.weights === undefined ? weights : custom.weights(weights)
+    const wrap = custom?.layer === undefined ? null : custom.layer
+    const decoder = bindDecoder(checkpoint.config, plan, {
+      weights: trunk,
+      experts: source,
+      mlps,
+      native,
+      chunkTokens,
+      wrap
+    })
+    return new Model({
+      config: checkpoint.config,
+      decoder,
+      tokenizer,
+      memory,
+      traffic: () => (experts === null ? { hits: 0, misses: 0, bytesRead: 0 } : experts.traffic()),
+      backend: experts === null ? 'no experts' : experts.backend,
+      dispose: () => closeAll(closers)
+    })
+  } catch (error) {
+    await closeAll(closers)
+    throw error
+  }
+}
+
+const openExperts = (
+  checkpoint: Checkpoint,
+  slots: number,
+  mlps: ExpertMlps,
+  { parts }: ModelOptions
+): DiskExperts =>
+  new DiskExperts(checkpoint, {
+    slots,
+    policy: parts?.policy === undefined ? 'lru' : parts.policy,
+    backend: 'auto',
+    direct: 'auto',
+    inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
+  })
+
+const closeAll = async (closers: readonly (() => void | Promise<void>)[]): Promise<void> => {
+  for (const close of closers) await close()
+}
+
+const firstLayers = ({ config, plan }: Checkpoint, layers: number | undefined): readonly LayerPlan[] => {
+  if (layers === undefined) return plan
+  const { layerCount } = config
+  if (Number.isSafeInteger(layers) && layers >= 1 && layers <= layerCount) return plan.slice(0, layers)
+  throw badOption('layers', `a whole number in 1 … ${layerCount}`, layers)
+}
+
+const openTokenizer = (dir: string, { config }: Checkpoint): Tokenizer | null => {
+  if (!existsSync(path.join(dir, 'tiktoken.model'))) return null
+  const tokenizer = loadTokenizer(dir, { official: isReleasedModel(config) })
+  if (tokenizer.vocabSize === config.vocabSize) return tokenizer
+  const message = `the tokenizer knows ${tokenizer.vocabSize} ids, config.json says ${config.vocabSize}`
+  throw new K3Error('ERR_K3_TOKENIZER_SIZE', message, { have: tokenizer.vocabSize, need: config.vocabSize })
+}
+
+/** A folder with the released geometry claims to be Kimi-K3, so its vocabulary has to be the official one. */
+const isReleasedModel = ({ layerCount, hiddenSize, vocabSize }: Checkpoint['config']): boolean =>
+  layerCount === 93 && hiddenSize === 7168 && vocabSize === 163_840
+
+const wholeNumber = (field: string, value: number | undefined, otherwise: number): number => {
+  if (value === undefined) return otherwise
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw badOption(field, 'a whole number of at least 1', value)
+}
+
+const badOption = (field: string, need: string, have: unknown) =>
+  new K3Error('ERR_K3_OPTION', `${field} must be ${need}, got ${String(have)}`, { field, have, need })
