@@ -30,7 +30,7 @@ async function refusal(plan: FolderPlan): Promise<K3Error> {
 const demoDir = fileURLToPath(new URL('../../demo-model/model', import.meta.url))
 const EXPERT = 'language_model.model.layers.1.block_sparse_moe.experts.10.'
 
-describe('openCheckpoint', () => {
+describe('openCheckpoint', { timeout: 30_000 }, () => {
   test('places every tensor of a synthetic checkpoint', async () => {
     const plan = planFolder('tiny')
     const checkpoint = await openCheckpoint(written(plan))
@@ -102,7 +102,7 @@ describe('openCheckpoint', () => {
   })
 })
 
-describe('openCheckpoint refuses', () => {
+describe('openCheckpoint refuses', { timeout: 30_000 }, () => {
   test('a folder without config.json', async () => {
     await expect(openCheckpoint(path.join(demoDir, 'nowhere'))).rejects.toMatchObject({
       code: 'ERR_K3_CONFIG_FILE',
@@ -235,7 +235,7 @@ describe('openCheckpoint refuses', () => {
   })
 })
 
-describe('inspectCheckpoint', () => {
+describe('inspectCheckpoint', { timeout: 30_000 }, () => {
   const composition = ({ dir: _, ...rest }: CheckpointReport) => rest
 
   test('reports the same for headers alone as for whole files', async () => {

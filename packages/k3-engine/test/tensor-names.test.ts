@@ -42,7 +42,7 @@ function schemaRecords(): string[] {
 
 const line = ({ name, dtype, shape }: TensorRecord): string => `${name} ${dtype} ${shape}`
 
-describe('tensorGroups', () => {
+describe('tensorGroups', { timeout: 60_000 }, () => {
   test('expands to the 497,220 released records', () => {
     const records = [...tensorGroups(config, true)].flatMap((group) => group.records.map(line))
     expect(records.length).toBe(schema.totals.records)
@@ -65,7 +65,7 @@ describe('tensorGroups', () => {
 
   test('sorts by dtype, then by name with expert numbers as text', () => {
     for (const { records } of tensorGroups(config, true)) {
-      expect(records).toEqual([...records].sort(byFileOrder))
+      expect(records.every((record, i) => i === 0 || byFileOrder(records[i - 1]!, record) < 0)).toBe(true)
     }
     const [, layer1] = tensorGroups(config, false)
     const first = layer1!.records.filter(({ name }) => name.endsWith('w1.weight_packed')).slice(0, 4)
