@@ -1,22 +1,6 @@
-const CHUNK_CODE_POINTS = 400_000
 const RUN_CODE_POINTS = 25_000
 
-/** No text of at most so many UTF-16 units is cut. */
-export const UNCUT_UNITS = RUN_CODE_POINTS
-
-/** So many UTF-16 units hold a whole chunk. */
-export const CHUNK_UNITS = 2 * CHUNK_CODE_POINTS
-
 const isContinuation = (byte: number): boolean => (byte & 0xc0) === 0x80
-
-/** The end of the chunk of 400,000 code points (or of the text) that begins at `from`. */
-export const chunkEnd = (bytes: Uint8Array, from: number, end: number): number => {
-  let codePoints = 0
-  for (let at = from; at < end; at++) {
-    if (!isContinuation(bytes[at]!) && ++codePoints > CHUNK_CODE_POINTS) return at
-  }
-  return end
-}
 
 /** Python's `str.isspace()` of the character at `at`: \s and also U+001C..U+001F. */
 const isPythonSpace = (bytes: Uint8Array, at: number): boolean => {
@@ -36,27 +20,46 @@ const isPythonSpace = (bytes: Uint8Array, at: number): boolean => {
   )
 }
 
-/** The end of the substring at `from` in which no run of space, nor of other characters, exceeds 25,000. */
-export const cutEnd = (bytes: Uint8Array, from: number, end: number): number => {
-  let run = 0
-  let runIsSpace = false
-  for (let at = from; at < end; at++) {
+/** The last character boundary in (from, to) at which space and other characters meet; `from` when there is none. */
+const lastFlip = (bytes: Uint8Array, from: number, to: number): number => {
+  let later = -1
+  let laterIsSpace = false
+  for (let at = to - 1; at >= from; at--) {
     if (isContinuation(bytes[at]!)) continue
     const space = isPythonSpace(bytes, at)
-    if (space !== runIsSpace) {
-      run = 0
-      runIsSpace = space
-    }
-    if (++run > RUN_CODE_POINTS) return at
+    if (later >= 0 && space !== laterIsSpace) return later
+    later = at
+    laterIsSpace = space
+  }
+  return from
+}
+
+/** The end of the run at `from`, of space or of other characters, or where it exceeds 25,000 code points. */
+const runEnd = (bytes: Uint8Array, from: number, end: number): number => {
+  const space = isPythonSpace(bytes, from)
+  let run = 0
+  for (let at = from; at < end; at++) {
+    if (isContinuation(bytes[at]!)) continue
+    if (isPythonSpace(bytes, at) !== space || ++run > RUN_CODE_POINTS) return at
   }
   return end
 }
 
-/** How many UTF-16 units the text `bytes[0 .. end)` has. */
-export const utf16Units = (bytes: Uint8Array, end: number): number => {
-  let units = 0
-  for (let at = 0; at < end; at++) {
-    if (!isContinuation(bytes[at]!)) units += bytes[at]! < 0xf0 ? 1 : 2
+/**
+ * The end of the substring at `from` in which no run of space, nor of other characters, exceeds 25,000 code points.
+ * A run that long has as many bytes, so that only the last change in each 25,000 bytes need be looked at.
+ */
+export const cutEnd = (bytes: Uint8Array, from: number, end: number): number => {
+  let run = from // where a run begins
+  while (end - run > RUN_CODE_POINTS) {
+    const flip = lastFlip(bytes, run, run + RUN_CODE_POINTS)
+    if (flip > run) {
+      run = flip
+      continue
+    }
+    const after = runEnd(bytes, run, end)
+    if (after === end || isPythonSpace(bytes, after) === isPythonSpace(bytes, run)) return after
+    run = after
   }
-  return units
+  return end
 }

@@ -1,63 +1,49 @@
-import { CHUNK_UNITS, chunkEnd, cutEnd, UNCUT_UNITS, utf16Units } from './cuts.js'
+import { Chunk } from './chunk.js'
+import { cutEnd } from './cuts.js'
 import { PairMerge } from './pair-merge.js'
+import { PieceCache } from './piece-cache.js'
 import { pieceEnd } from './pretokenizer.js'
+import { Seams } from './seams.js'
 import { SpecialScan } from './special-scan.js'
 import { unicodeClasses } from './unicode-classes.js'
-import { hashRange, NONE, type Vocabulary } from './vocabulary.js'
+import { NONE, type Vocabulary } from './vocabulary.js'
 
-const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800
-
-/** Text to ids: cuts, special names, pre-tokenizer pieces, pair merges. */
+/** Text to ids: chunks, cuts, special names, pre-tokenizer pieces, pair merges. */
 export class Encoder {
   readonly #vocabulary: Vocabulary
   readonly #merge: PairMerge
+  readonly #seams: Seams
+  readonly #cache = new PieceCache()
   readonly #specials: SpecialScan
   readonly #classes = unicodeClasses()
-  readonly #utf8 = new TextEncoder() // gives U+FFFD for each lone surrogate
-  #bytes = new Uint8Array(0) // UTF-8 of the chunk at hand
+  readonly #chunk = new Chunk()
 
   constructor(vocabulary: Vocabulary, specialNames: ReadonlyMap<string, number>) {
     this.#vocabulary = vocabulary
     this.#merge = new PairMerge(vocabulary)
+    this.#seams = new Seams(vocabulary)
     this.#specials = new SpecialScan(specialNames)
   }
 
   encode(text: string, special: boolean): number[] {
+    const chunk = this.#chunk
     const ids: number[] = []
-    if (text.length <= UNCUT_UNITS) {
-      this.#appendText(this.#load(text), 0, special, ids)
-      return ids
-    }
-    for (let from = 0; from < text.length; ) {
-      let to = Math.min(text.length, from + CHUNK_UNITS)
-      if (to < text.length && isHighSurrogate(text.charCodeAt(to - 1))) to--
-      const length = this.#load(text.slice(from, to))
-      const end = chunkEnd(this.#bytes, 0, length)
-      for (let at = 0; at < end; ) {
-        const cut = cutEnd(this.#bytes, at, end)
-        this.#appendText(cut, at, special, ids)
+    for (let unit = 0; unit < text.length; ) {
+      unit = chunk.load(text, unit)
+      for (let at = 0; at < chunk.lengthBytes; ) {
+        const cut = cutEnd(chunk.bytes, at, chunk.lengthBytes)
+        if (special) this.#appendWithSpecials(chunk.bytes, at, cut, ids)
+        else this.#appendOrdinary(chunk.bytes, at, cut, ids)
         at = cut
       }
-      from = end === length ? to : from + utf16Units(this.#bytes, end)
     }
     return ids
   }
 
-  /** Puts the text's UTF-8 into the buffer; returns its length. */
-  #load(text: string): number {
-    if (this.#bytes.length < 3 * text.length) this.#bytes = new Uint8Array(3 * text.length)
-    return this.#utf8.encodeInto(text, this.#bytes).written
-  }
-
-  #appendText(end: number, from: number, special: boolean, ids: number[]): void {
-    if (!special) {
-      this.#appendOrdinary(from, end, ids)
-      return
-    }
-    const bytes = this.#bytes
+  #appendWithSpecials(bytes: Uint8Array, from: number, end: number, ids: number[]): void {
     for (let at = from; at < end; ) {
       const name = this.#specials.next(bytes, at, end)
-      this.#appendOrdinary(at, name, ids)
+      this.#appendOrdinary(bytes, at, name, ids)
       const found = this.#specials.at(bytes, name, end)
       if (found === undefined) break
       ids.push(found.id)
@@ -65,25 +51,48 @@ export class Encoder {
     }
   }
 
-  #appendOrdinary(from: number, end: number, ids: number[]): void {
-    const bytes = this.#bytes
+  #appendOrdinary(bytes: Uint8Array, from: number, end: number, ids: number[]): void {
     const classes = this.#classes
+    const cache = this.#cache
+    const view = this.#chunk.view
     for (let at = from; at < end; ) {
       const to = pieceEnd(classes, bytes, at, end)
-      this.#appendPiece(bytes, at, to, ids)
+      if (!cache.append(view, at, to - at, ids)) {
+        const first = ids.length
+        this.#appendPiece(bytes, at, to, ids)
+        cache.keep(view, at, to - at, ids, first)
+      }
       at = to
     }
   }
 
+  /** A piece that is a token is that token; else it is encoded between its seams. */
   #appendPiece(bytes: Uint8Array, from: number, to: number, ids: number[]): void {
-    const vocabulary = this.#vocabulary
-    if (to - from <= vocabulary.longestBytes) {
-      const id = vocabulary.find(bytes, from, to, hashRange(bytes, from, to))
-      if (id !== NONE) {
-        ids.push(id)
-        return
-      }
+    const id = this.#vocabulary.idOf(bytes, from, to)
+    if (id !== NONE) {
+      ids.push(id)
+      return
     }
+    for (let at = from; at < to; ) {
+      const seam = this.#seams.next(bytes, at, to)
+      if (at === from && seam === to) this.#merge.append(bytes, from, to, ids)
+      else this.#appendSegment(bytes, at, seam, ids)
+      at = seam
+    }
+  }
+
+  /** Part of a piece: a token that merging does not reach is none here, though it is one as a whole piece. */
+  #appendSegment(bytes: Uint8Array, from: number, to: number, ids: number[]): void {
+    const id = this.#vocabulary.idOf(bytes, from, to)
+    if (id !== NONE) {
+      if (this.#merge.reaches(id)) ids.push(id)
+      else this.#merge.append(bytes, from, to, ids)
+      return
+    }
+    const view = this.#chunk.view
+    if (this.#cache.append(view, from, to - from, ids)) return
+    const first = ids.length
     this.#merge.append(bytes, from, to, ids)
+    this.#cache.keep(view, from, to - from, ids, first)
   }
 }

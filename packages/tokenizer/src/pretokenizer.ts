@@ -8,6 +8,7 @@ const LONG_S_LEAD = 0xc5 // U+017F is 0xC5 0xBF
 const LONG_S_TRAIL = 0xbf
 const WORD = LETTER | NUMBER | SPACE // none of these bits: punctuation, symbols, controls, marks, Han symbols
 const WIDTH = 8 // the width is above the class bits
+const ASCII_END = 0x80
 const NO_MATCH = -1
 
 /** Class bits of the character at `at` | its width in bytes << WIDTH. The bytes are well-formed UTF-8. */
@@ -25,12 +26,13 @@ const charAt = (classes: Uint8Array, bytes: Uint8Array, at: number): number => {
 /** End of the maximal run of characters that have a bit of `mask`. */
 const runOf = (classes: Uint8Array, bytes: Uint8Array, from: number, end: number, mask: number): number => {
   let at = from
-  while (at < end) {
+  for (;;) {
+    while (at < end && bytes[at]! < ASCII_END && (classes[bytes[at]!]! & mask) !== 0) at++
+    if (at >= end || bytes[at]! < ASCII_END) return at
     const char = charAt(classes, bytes, at)
-    if ((char & mask) === 0) break
+    if ((char & mask) === 0) return at
     at += char >> WIDTH
   }
-  return at
 }
 
 /** `UP* LO+`, or else `UP+ LO*` when `either` is set: the end of the match at `from`, or NO_MATCH. */

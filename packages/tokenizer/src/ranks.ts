@@ -1,8 +1,7 @@
 import { TokenizerError, type TokenizerErrorCode } from './errors.js'
 
 const LF = 0x0a
-const CR = 0x0d
-const SPACE = 0x20
+const BLANK = 0x20
 const ZERO = 0x30
 const PAD = 0x3d
 const NOT_BASE64 = 255
@@ -27,7 +26,7 @@ const refuse = (code: TokenizerErrorCode, file: string, line: number, problem: s
 
 const countLines = (source: Uint8Array, file: string): number => {
   let lines = 0
-  for (let i = source.indexOf(LF); i >= 0; i = source.indexOf(LF, i + 1)) lines++
+  for (let i = 0; i < source.length; i++) if (source[i] === LF) lines++
   if (source.length === 0)
     refuse('ERR_TOKENIZER_LINE', file, 1, 'expected a token and its rank, found an empty file')
   if (source[source.length - 1] !== LF) {
@@ -41,43 +40,92 @@ const countLines = (source: Uint8Array, file: string): number => {
   return lines
 }
 
-/** Decodes canonical padded base64 into `out` at `length`; returns the new length, or -1 when it is not base64. */
-const decodeBase64 = (
-  source: Uint8Array,
-  [from, to]: readonly [number, number],
-  sextets: Uint8Array,
-  out: Uint8Array,
-  length: number
-): number => {
-  if (to === from || (to - from) % 4 !== 0) return -1
-  const padding = source[to - 1] !== PAD ? 0 : source[to - 2] !== PAD ? 1 : 2
-  let at = length
-  for (let i = from; i < to; i += 4) {
-    const last = i + 4 === to
-    const a = sextets[source[i]!]!
-    const b = sextets[source[i + 1]!]!
-    const c = last && padding === 2 ? 0 : sextets[source[i + 2]!]!
-    const d = last && padding > 0 ? 0 : sextets[source[i + 3]!]!
-    if ((a | b | c | d) > 63) return -1
-    out[at++] = (a << 2) | (b >> 4)
-    out[at++] = (b << 4) | (c >> 2)
-    out[at++] = (c << 6) | d
+/** Reads a ranks file, which ends with a line feed, line by line. */
+class RanksReader {
+  readonly bytes: Uint8Array
+  lengthBytes = 0
+  at = 0
+  readonly #source: Uint8Array
+  readonly #sextets = sextetTable()
+
+  constructor(source: Uint8Array) {
+    this.#source = source
+    this.bytes = new Uint8Array(source.length)
   }
-  const end = at - padding
-  for (let i = end; i < at; i++) if (out[i] !== 0) return -1 // bits beyond the last byte
-  return end
+
+  /** Appends the next line's token to `bytes`; false when the line is not `<base64 token> <rank>` in canonical form. */
+  readLine(rank: number): boolean {
+    return this.#readToken() && this.#source[this.at++] === BLANK && this.#readRank() === rank
+  }
+
+  #readToken(): boolean {
+    const source = this.#source
+    const sextets = this.#sextets
+    const bytes = this.bytes
+    const start = this.lengthBytes
+    let length = start
+    let at = this.at
+    for (;;) {
+      const a = sextets[source[at]!]!
+      if (a === NOT_BASE64) break
+      const b = sextets[source[at + 1]!]!
+      const c = sextets[source[at + 2]!]!
+      const d = sextets[source[at + 3]!]!
+      bytes[length++] = (a << 2) | (b >> 4)
+      at += 4
+      if ((b | c | d) !== NOT_BASE64) {
+        bytes[length++] = (b << 4) | (c >> 2)
+        bytes[length++] = (c << 6) | d
+        continue
+      }
+      if (b === NOT_BASE64 || source[at - 1] !== PAD) return false
+      if (c === NOT_BASE64 ? source[at - 2] !== PAD || (b & 15) !== 0 : (c & 3) !== 0) return false
+      if (c !== NOT_BASE64) bytes[length++] = (b << 4) | (c >> 2)
+      break
+    }
+    this.at = at
+    this.lengthBytes = length
+    return length > start
+  }
+
+  /** Digits up to a line feed, without a leading zero; -1 for anything else. */
+  #readRank(): number {
+    const source = this.#source
+    const from = this.at
+    let rank = 0
+    let at = from
+    for (; source[at] !== LF; at++) {
+      const digit = source[at]! - ZERO
+      if (digit < 0 || digit > 9 || (rank === 0 && at > from)) return -1
+      rank = rank * 10 + digit
+    }
+    this.at = at + 1
+    return at > from ? rank : -1
+  }
 }
 
-/** Reads the decimal rank in `source[from .. to)`; returns -1 for anything but digits without a leading zero. */
-const readRank = (source: Uint8Array, from: number, to: number): number => {
-  if (from === to || to - from > 9 || (source[from] === ZERO && to - from > 1)) return -1
-  let rank = 0
-  for (let i = from; i < to; i++) {
-    const digit = source[i]! - ZERO
-    if (digit < 0 || digit > 9) return -1
-    rank = rank * 10 + digit
+/** Says what is wrong with the line that begins at `from`. */
+const explain = (source: Uint8Array, from: number, rank: number, file: string): never => {
+  const line = rank + 1
+  const text = Buffer.from(source.subarray(from, source.indexOf(LF, from))).toString('latin1')
+  if (text.endsWith('\r')) {
+    return refuse(
+      'ERR_TOKENIZER_LINE',
+      file,
+      line,
+      'expected LF, found CR LF; fetch the file without conversion'
+    )
   }
-  return rank
+  const blank = text.indexOf(' ')
+  if (blank < 0) {
+    return refuse('ERR_TOKENIZER_LINE', file, line, 'expected `<base64 token> <rank>`, found no space')
+  }
+  const token = text.slice(0, blank)
+  if (token === '' || Buffer.from(token, 'base64').toString('base64') !== token) {
+    return refuse('ERR_TOKENIZER_BASE64', file, line, 'expected a token in padded standard base64')
+  }
+  const found = JSON.stringify(text.slice(blank + 1, blank + 24))
+  return refuse('ERR_TOKENIZER_RANK', file, line, `expected rank ${rank}, dense and in order, found ${found}`)
 }
 
 /**
@@ -87,41 +135,12 @@ const readRank = (source: Uint8Array, from: number, to: number): number => {
  */
 export const parseRanks = (source: Uint8Array, file: string): Ranks => {
   const size = countLines(source, file)
-  const bytes = new Uint8Array(source.length)
   const offsets = new Uint32Array(size + 1)
-  const sextets = sextetTable()
-  let at = 0
+  const reader = new RanksReader(source)
   for (let rank = 0; rank < size; rank++) {
-    const line = rank + 1
-    const lineEnd = source.indexOf(LF, at)
-    let space = at
-    while (space < lineEnd && source[space] !== SPACE) space++
-    if (source[lineEnd - 1] === CR) {
-      refuse(
-        'ERR_TOKENIZER_LINE',
-        file,
-        line,
-        'expected a line feed, found CR LF; fetch the file without conversion'
-      )
-    }
-    if (space === lineEnd) {
-      refuse('ERR_TOKENIZER_LINE', file, line, 'expected `<base64 token> <rank>`, found no space')
-    }
-    const length = decodeBase64(source, [at, space], sextets, bytes, offsets[rank]!)
-    if (length < 0) refuse('ERR_TOKENIZER_BASE64', file, line, 'expected a token in padded standard base64')
-    offsets[line] = length
-    if (readRank(source, space + 1, lineEnd) !== rank) {
-      const found = JSON.stringify(
-        String.fromCharCode(...source.subarray(space + 1, Math.min(lineEnd, space + 24)))
-      )
-      refuse(
-        'ERR_TOKENIZER_RANK',
-        file,
-        line,
-        `expected rank ${rank} (ranks are dense and in order), found ${found}`
-      )
-    }
-    at = lineEnd + 1
+    const from = reader.at
+    if (!reader.readLine(rank)) explain(source, from, rank, file)
+    offsets[rank + 1] = reader.lengthBytes
   }
-  return { bytes: bytes.slice(0, offsets[size]), offsets, size }
+  return { bytes: reader.bytes.slice(0, reader.lengthBytes), offsets, size }
 }

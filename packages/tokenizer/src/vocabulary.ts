@@ -20,8 +20,9 @@ export class Vocabulary {
   readonly powers: Int32Array // [longestBytes + 1], BASE^i
   readonly idOfByte: Int32Array // [256]
   readonly idOfTwoBytes: Int32Array // [65536], NONE where the two bytes are no token
-  readonly #slots: Int32Array // [2 * capacity]: hash, id or EMPTY
+  readonly #slots: Int32Array // open addressing: id with the upper bits of the hash above it, or EMPTY
   readonly #shift: number
+  readonly #idMask: number
 
   /** @throws ERR_TOKENIZER_DUPLICATE, ERR_TOKENIZER_BYTES */
   constructor(ranks: Ranks, file: string) {
@@ -30,7 +31,8 @@ export class Vocabulary {
     this.size = ranks.size
     const log2 = Math.ceil(Math.log2(this.size * 2)) // at most half of the slots are taken
     this.#shift = 32 - log2
-    this.#slots = new Int32Array(2 << log2).fill(EMPTY)
+    this.#idMask = (1 << log2) - 1
+    this.#slots = new Int32Array(1 << log2).fill(EMPTY)
     this.idOfByte = new Int32Array(256).fill(NONE)
     this.idOfTwoBytes = new Int32Array(65536).fill(NONE)
     this.longestBytes = this.#insertAll(file)
@@ -72,23 +74,29 @@ export class Vocabulary {
 
   #insert(hash: number, id: number): void {
     const slots = this.#slots
-    const last = slots.length - 1
-    let slot = (Math.imul(hash, GOLDEN) >>> this.#shift) << 1
-    while (slots[slot + 1] !== EMPTY) slot = (slot + 2) & last
-    slots[slot] = hash
-    slots[slot + 1] = id
+    const mask = this.#idMask
+    let slot = Math.imul(hash, GOLDEN) >>> this.#shift
+    while (slots[slot] !== EMPTY) slot = (slot + 1) & mask
+    slots[slot] = (hash & ~mask) | id
+  }
+
+  /** The id of the token `bytes[start .. end)`; NONE when there is no such token. */
+  idOf(bytes: Uint8Array, start: number, end: number): number {
+    if (end - start > this.longestBytes) return NONE
+    return this.find(bytes, start, end, hashRange(bytes, start, end))
   }
 
   /** The id of the token `bytes[start .. end)`, whose hash is given; NONE when there is no such token. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
     const slots = this.#slots
-    const last = slots.length - 1
-    let slot = (Math.imul(hash, GOLDEN) >>> this.#shift) << 1
+    const mask = this.#idMask
+    const tag = hash & ~mask
+    let slot = Math.imul(hash, GOLDEN) >>> this.#shift
     for (;;) {
-      const id = slots[slot + 1]!
-      if (id === EMPTY) return NONE
-      if (slots[slot] === hash && this.#equals(id, bytes, start, end)) return id
-      slot = (slot + 2) & last
+      const entry = slots[slot]!
+      if (entry === EMPTY) return NONE
+      if ((entry & ~mask) === tag && this.#equals(entry & mask, bytes, start, end)) return entry & mask
+      slot = (slot + 1) & mask
     }
   }
 
