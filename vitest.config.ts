@@ -1,4 +1,4 @@
 import { defineConfig } from 'vitest/config'
 export default defineConfig({
-  test: { projects: ['packages/*/vitest.config.ts', 'scripts/vitest.config.ts'] }
+  test: { projects: ['packages/*/vitest.config.ts', 'examples/vitest.config.ts', 'scripts/vitest.config.ts'] }
 })

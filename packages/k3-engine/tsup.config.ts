@@ -1,6 +1,12 @@
 import { defineConfig } from 'tsup'
 import { library } from '../../tsup.base.ts'
 
-export default defineConfig(
-  library({ index: 'src/index.ts', conformance: 'src/conformance.ts', checkpoint: 'src/checkpoint.ts', layers: 'src/layers.ts' })
-)
+const entries = {
+  index: 'src/index.ts',
+  conformance: 'src/conformance.ts',
+  checkpoint: 'src/checkpoint.ts',
+  layers: 'src/layers.ts'
+}
+
+// split, so that K3Error is one class whichever entry it comes through
+export default defineConfig({ ...library(entries), splitting: true })
