@@ -41,14 +41,18 @@ const readBytes = (file: string): Uint8Array => {
 }
 
 const readJson = (file: string): unknown => {
-  const text = new TextDecoder().decode(readBytes(file))
+  const bytes = readBytes(file)
   try {
-    return JSON.parse(text)
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (cause) {
-    throw new TokenizerError('ERR_TOKENIZER_CONFIG', `${file}: expected JSON, found: ${String(cause)}`, {
-      file,
-      cause
-    })
+    throw new TokenizerError(
+      'ERR_TOKENIZER_CONFIG',
+      `${file}: expected JSON in UTF-8, found: ${String(cause)}`,
+      {
+        file,
+        cause
+      }
+    )
   }
 }
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { loadTokenizer } from '../src/index.js'
-import { pieceEnd } from '../src/pretokenizer.js'
-import { unicodeClasses } from '../src/unicode-classes.js'
+import { demoDir, loadDemo, loadOfficial, officialDir } from './fixtures.js'
+import { piecesOf } from './pieces.js'
 
 interface TextVector {
   readonly group: string
@@ -31,31 +30,25 @@ interface DecodeVector {
   readonly text: string
 }
 
-const fixtures = new URL('../../../fixtures/tokenizer/', import.meta.url)
-const vectors = JSON.parse(readFileSync(new URL('vectors.json', fixtures), 'utf8')).tokenizer as {
+interface DemoCase {
+  readonly kind: string
+  readonly text: string
+  readonly prompt_ids: number[]
+  readonly output_ids: number[]
+  readonly output_text: string
+}
+
+const vectors = JSON.parse(readFileSync(`${officialDir}/vectors.json`, 'utf8')).tokenizer as {
   readonly texts: TextVector[]
   readonly long: LongVector[]
   readonly decode: DecodeVector[]
 }
-const tokenizer = loadTokenizer(fixtures.pathname, { official: true })
-const classes = unicodeClasses()
-
-const pieces = (text: string): string[] => {
-  const bytes = new TextEncoder().encode(text)
-  const found: string[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const to = pieceEnd(classes, bytes, at, bytes.length)
-    found.push(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(at, to)))
-    at = to
-  }
-  return found
-}
-
+const tokenizer = loadOfficial()
 describe('official vectors', () => {
   it('texts give the stated pieces, and ids without and with special names', () => {
     expect(vectors.texts).toHaveLength(523)
     for (const vector of vectors.texts) {
-      expect(pieces(vector.text), JSON.stringify(vector.text)).toEqual(vector.pieces)
+      expect(piecesOf(vector.text), JSON.stringify(vector.text)).toEqual(vector.pieces)
       expect(tokenizer.encode(vector.text), JSON.stringify(vector.text)).toEqual(vector.ids)
       const special = vector.ids_special === undefined ? vector.ids : vector.ids_special
       expect(tokenizer.encode(vector.text, { special: true }), JSON.stringify(vector.text)).toEqual(special)
@@ -80,5 +73,17 @@ describe('official vectors', () => {
     expect(tokenizer.decode(ids)).toBe(text)
     const stream = tokenizer.stream()
     expect(ids.map((id) => stream.push(id)).join('') + stream.flush()).toBe(text)
+  })
+})
+
+describe('demo model', () => {
+  it('prompts give the expected ids and outputs the expected text', () => {
+    const { cases } = JSON.parse(readFileSync(`${demoDir}/../expected.json`, 'utf8')) as { cases: DemoCase[] }
+    expect(cases).toHaveLength(44)
+    const demo = loadDemo()
+    for (const { kind, text, prompt_ids, output_ids, output_text } of cases) {
+      if (kind === 'raw') expect(demo.encode(text)).toEqual(prompt_ids)
+      expect(demo.decode(output_ids)).toBe(output_text)
+    }
   })
 })
