@@ -82,13 +82,21 @@ export interface Fault {
   cause?: unknown
 }
 
+/** Escapes what a terminal would obey instead of show: control and direction characters. */
+export function printable(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
+    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, '0')}`
+  )
+}
+
 const SHOWN_NAME_LENGTH = 160
 
 /** A name as it may stand in a message: quoted, escaped, and short even when the file is hostile. */
 export function quote(name: string): string {
-  return JSON.stringify(
+  const shown =
     name.length > SHOWN_NAME_LENGTH ? `${name.slice(0, SHOWN_NAME_LENGTH)}… (${name.length} units)` : name
-  )
+  return printable(JSON.stringify(shown))
 }
 
 const SHOWN_LIST_LENGTH = 12

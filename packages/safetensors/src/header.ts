@@ -11,6 +11,7 @@ import {
 } from './json-scanner.ts'
 import { MAX_HEADER_BYTES } from './limits.ts'
 import { checkCoverage } from './ranges.ts'
+import { RepeatCheck } from './repeat-check.ts'
 import { TensorTable } from './tensor-table.ts'
 
 /** Bytes of the length field in front of the header. */
@@ -32,7 +33,6 @@ const OFFSET: IntegerRule = {
 /** Columns while they grow; plain arrays because the number of tensors is known only at the end. */
 interface Rows {
   names: string[]
-  rowOf: Map<string, number>
   dtypes: number[]
   begins: number[]
   ends: number[]
@@ -40,6 +40,7 @@ interface Rows {
   dimStarts: number[]
 }
 
+/** What the bytes given to `parseHeader` are the start of. */
 export interface HeaderSource {
   /** Name of the file in errors. */
   file?: string | null
@@ -73,7 +74,6 @@ export function parseHeader(bytes: Uint8Array, source: HeaderSource = {}): Tenso
   const { rows, metadata } = readHeader(scanner, bytes, dataOffset)
   const columns = {
     names: rows.names,
-    rows: rows.rowOf,
     dtypes: new Uint8Array(rows.dtypes),
     begins: new Float64Array(rows.begins),
     ends: new Float64Array(rows.ends),
@@ -139,13 +139,13 @@ function readHeader(scanner: JsonScanner, bytes: Uint8Array, dataOffset: number)
   }
   const rows: Rows = {
     names: [],
-    rowOf: new Map(),
     dtypes: [],
     begins: [],
     ends: [],
     dims: [],
     dimStarts: [0]
   }
+  const repeats = new RepeatCheck()
   let metadata: Map<string, string> | null = null
   scanner.consume(OPEN_BRACE)
   for (let first = true; scanner.next(CLOSE_BRACE, first); first = false) {
@@ -158,15 +158,15 @@ function readHeader(scanner: JsonScanner, bytes: Uint8Array, dataOffset: number)
       continue
     }
     scanner.tensor = name
-    readEntry(scanner, rows)
-    rows.names.push(name)
-    if (rows.rowOf.set(name, rows.names.length - 1).size < rows.names.length) {
+    if (repeats.isRepeat(name)) {
       throw scanner.error(
         'ERR_SAFETENSORS_DUPLICATE_TENSOR',
         at,
         'this name stands twice in the header: which entry is meant is ambiguous'
       )
     }
+    readEntry(scanner, rows)
+    rows.names.push(name)
     scanner.tensor = null
   }
   for (let p = PREFIX_BYTES + scanner.pos; p < dataOffset; p++) {

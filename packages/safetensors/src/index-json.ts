@@ -1,6 +1,7 @@
 import { quote, SafetensorsError } from './errors.ts'
 import { CLOSE_BRACE, JsonScanner, OPEN_BRACE, QUOTE } from './json-scanner.ts'
 import { MAX_INDEX_BYTES, MAX_SHARDS } from './limits.ts'
+import { RepeatCheck } from './repeat-check.ts'
 
 /** What `*.safetensors.index.json` says. */
 export interface ShardIndex {
@@ -11,6 +12,7 @@ export interface ShardIndex {
   totalSize: string | null
 }
 
+/** Refuses an index by its size, before it is read. */
 export function checkIndexSize(bytes: number, file: string): void {
   if (bytes <= MAX_INDEX_BYTES) return
   throw new SafetensorsError(
@@ -89,7 +91,7 @@ function readWeightMap(scanner: JsonScanner): Map<string, string[]> {
     scanner.scanKey()
     const tensor = scanner.string()
     scanner.tensor = tensor
-    if (repeats.isRepeat(tensor, shards)) {
+    if (repeats.isRepeat(tensor)) {
       throw scanner.error(
         'ERR_SAFETENSORS_INDEX_DUPLICATE',
         keyAt,
@@ -109,23 +111,6 @@ function readWeightMap(scanner: JsonScanner): Map<string, string[]> {
   }
   scanner.tensor = null
   return shards
-}
-
-/** Finds a repeated name; ascending names, as in every index seen, cannot repeat and need no set of half a million. */
-class RepeatCheck {
-  private previous: string | null = null
-  private seen: Set<string> | null = null
-
-  /** @param earlier all names given before */
-  isRepeat(name: string, earlier: ReadonlyMap<string, readonly string[]>): boolean {
-    const ascends = this.previous === null || name > this.previous
-    this.previous = name
-    if (this.seen === null) {
-      if (ascends) return false
-      this.seen = new Set([...earlier.values()].flat())
-    }
-    return this.seen.size === this.seen.add(name).size
-  }
 }
 
 function scanShardName(scanner: JsonScanner): number {

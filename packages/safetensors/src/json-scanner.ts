@@ -1,5 +1,5 @@
 import { Buffer, isUtf8 } from 'node:buffer'
-import { quote, SafetensorsError, type SafetensorsErrorCode } from './errors.ts'
+import { printable, quote, SafetensorsError, type SafetensorsErrorCode } from './errors.ts'
 import { MAX_JSON_DEPTH } from './limits.ts'
 
 export const OPEN_BRACE = 0x7b
@@ -18,6 +18,7 @@ const SPACE = 0x20
 const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/
 const LITERAL = /^(?:true|false|null)/
 const LONGEST_LITERAL = 5
+const SHOWN_TEXT_BYTES = 40
 
 const isDigit = (byte: number): boolean => byte >= ZERO && byte <= 0x39
 
@@ -206,7 +207,7 @@ export class JsonScanner {
     if (after === DOT || (after | 0x20) === 0x65 || leadingZero) throw this.notUnsigned(rule)
     this.pos = p
     if (value > Number.MAX_SAFE_INTEGER) {
-      const text = bytes.toString('latin1', start, Math.min(p, start + 40))
+      const text = bytes.toString('latin1', start, Math.min(p, start + SHOWN_TEXT_BYTES))
       throw this.error(
         'ERR_SAFETENSORS_INTEGER_TOO_LARGE',
         start,
@@ -233,7 +234,7 @@ export class JsonScanner {
 
   /** Source text from `from` to the current byte, cut to what a message can hold. */
   text(from: number): string {
-    return this.bytes.toString('latin1', from, Math.min(this.pos, from + 40))
+    return printable(this.bytes.toString('latin1', from, Math.min(this.pos, from + SHOWN_TEXT_BYTES)))
   }
 
   /** Consumes an object; calls `visit` after each member's colon, with the name and its index. Names may not repeat. */

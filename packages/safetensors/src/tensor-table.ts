@@ -19,8 +19,6 @@ export interface TensorInfo {
 /** Validated columns of a header, one row a tensor, in header order. */
 export interface TensorColumns {
   names: readonly string[]
-  /** Row of each name. */
-  rows: ReadonlyMap<string, number>
   dtypes: Uint8Array
   begins: Float64Array
   ends: Float64Array
@@ -44,6 +42,7 @@ export class TensorTable {
   /** Bytes of all tensors; the file has `dataOffset + dataBytes` bytes. */
   readonly dataBytes: number
   private readonly columns: TensorColumns
+  private rows: ReadonlyMap<string, number> | null = null
 
   constructor(
     file: string | null,
@@ -74,12 +73,12 @@ export class TensorTable {
   }
 
   has(name: string): boolean {
-    return this.columns.rows.has(name)
+    return this.rowOf().has(name)
   }
 
   /** @throws ERR_SAFETENSORS_TENSOR_NOT_FOUND */
   get(name: string): TensorInfo {
-    const row = this.columns.rows.get(name)
+    const row = this.rowOf().get(name)
     if (row === undefined) {
       throw new SafetensorsError(
         'ERR_SAFETENSORS_TENSOR_NOT_FOUND',
@@ -92,6 +91,12 @@ export class TensorTable {
 
   *[Symbol.iterator](): IterableIterator<TensorInfo> {
     for (let row = 0; row < this.size; row++) yield this.at(row)
+  }
+
+  /** Row of each name; built when it is first asked for, since whoever takes all tensors in order never does. */
+  private rowOf(): ReadonlyMap<string, number> {
+    if (this.rows === null) this.rows = new Map(this.columns.names.map((name, row) => [name, row]))
+    return this.rows
   }
 
   private at(row: number): TensorInfo {

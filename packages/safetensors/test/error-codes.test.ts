@@ -40,5 +40,6 @@ test('an error carries code, place and cause', () => {
 
 test('names in messages are escaped and cut', () => {
   expect(quote('a"\u0007')).toBe('"a\\"\\u0007"')
+  expect(quote('\u009b2J\u202e')).toBe('"\\u009b2J\\u202e"')
   expect(quote('n'.repeat(1000)).length).toBeLessThan(200)
 })

@@ -8,7 +8,6 @@ import { formatHeader } from '../src/write.ts'
 import { errorOf, INDEX, temporaryFolder } from './cases.ts'
 import { type FullSizeTensor, fullSizeIndex, fullSizeShards, headerOf, schema } from './full-size.mjs'
 
-const TIMEOUT_MS = 120_000
 const { totals, shards: facts } = schema
 const dir = temporaryFolder()
 let shards: FullSizeTensor[][]
@@ -19,7 +18,7 @@ beforeAll(async () => {
   for (const [i, shard] of shards.entries()) writeFileSync(join(dir, facts[i]!.file), headerOf(shard))
   writeFileSync(join(dir, INDEX), fullSizeIndex(shards))
   checkpoint = await openSharded(dir, { headersOnly: true })
-}, TIMEOUT_MS)
+})
 
 test('the index of 60 MB and all 96 headers are joined to the stated totals', () => {
   expect(checkpoint.notices).toEqual([])
@@ -54,20 +53,19 @@ test('formatHeader writes the released headers byte for byte', () => {
   }
 })
 
-test(
-  'a wrong byte in one header is named with its shard and tensor',
-  async () => {
-    const header = Buffer.from(headerOf(shards[50]!))
-    const at = header.indexOf('"shape":[3072,112]') + '"shape":[307'.length
-    header[at] = '3'.charCodeAt(0)
-    writeFileSync(join(dir, facts[50]!.file), header)
-    const error = await errorOf(() => openSharded(dir, { headersOnly: true }))
-    expect([error.code, error.file]).toEqual(['ERR_SAFETENSORS_SIZE_MISMATCH', join(dir, facts[50]!.file)])
-    expect(error.tensor).toMatch(/layers\.50\.block_sparse_moe\.experts\.0\.w1\.weight_scale$/)
-    expect(error.offset).toBeLessThan(at)
-  },
-  TIMEOUT_MS
-)
+test('a wrong byte in a real header is named with its tensor', async () => {
+  const header = Buffer.from(headerOf(shards[50]!))
+  const at = header.indexOf('"shape":[3072,112]') + '"shape":[307'.length
+  header[at] = '3'.charCodeAt(0)
+  const folder = temporaryFolder({ 'model.safetensors': header })
+  const error = await errorOf(() => openSharded(folder, { headersOnly: true }))
+  expect([error.code, error.file]).toEqual([
+    'ERR_SAFETENSORS_SIZE_MISMATCH',
+    join(folder, 'model.safetensors')
+  ])
+  expect(error.tensor).toMatch(/layers\.50\.block_sparse_moe\.experts\.0\.w1\.weight_scale$/)
+  expect(at - error.offset!).toBeLessThan(100)
+})
 
 test('a table keeps nothing of the header bytes', () => {
   const header = headerOf(shards[94]!)
