@@ -112,7 +112,7 @@ export async function joinShards(
 }
 
 /** Code unit order, the same on every system. */
-export const compareNames = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+const compareNames = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Takes one shard after the other and crosses its tensors off the index; what is left is missing. */
 class ShardJoin {
