@@ -19,6 +19,7 @@ export interface ModelParts {
   readonly memory: MemoryPlan
   readonly traffic: () => ExpertTraffic
   readonly backend: string
+  readonly notices: readonly string[]
   readonly dispose: () => Promise<void>
 }
 
@@ -70,6 +71,11 @@ export class Model implements AsyncDisposable {
   /** How experts are read, e.g. `io_uring, direct`. */
   get backend(): string {
     return this.#parts.backend
+  }
+
+  /** What is unusual about the checkpoint folder and yet no error, one sentence each. */
+  get notices(): readonly string[] {
+    return this.#parts.notices
   }
 
   /** An empty sequence. */

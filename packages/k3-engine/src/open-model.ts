@@ -68,6 +68,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       tokenizer,
       memory,
       traffic: () => (experts === null ? { hits: 0, misses: 0, bytesRead: 0 } : experts.traffic()),
+      notices: checkpoint.notices,
       backend: experts === null ? 'no experts' : experts.backend,
       dispose: () => closeAll(closers)
     })
