@@ -1,0 +1,46 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createSampler, type Sampler } from '@k3/engine'
+import { UsageError } from './usage-error.js'
+
+/** Flags that choose tokens. */
+export interface SamplingFlags {
+  readonly temperature?: number
+  readonly topP?: number
+  readonly seed?: bigint
+}
+
+/** The sampler and the seed it draws from; null when nothing is drawn. */
+export interface ChosenSampler {
+  readonly sampler: Sampler
+  readonly seed: bigint | null
+}
+
+/**
+ * Greedy unless a temperature above 0 is given. A seed that was not given is drawn, so that the run can report it.
+ * @throws UsageError for a flag that would have no effect
+ */
+export const chooseSampler = ({ temperature = 0, topP, seed }: SamplingFlags): ChosenSampler => {
+  if (temperature === 0) {
+    if (topP !== undefined) throw new UsageError('--top-p has no effect without --temperature above 0')
+    if (seed !== undefined) throw new UsageError('--seed has no effect without --temperature above 0')
+    return { sampler: createSampler({ temperature, topP: 1, seed: 0n }), seed: null }
+  }
+  const drawn = seed === undefined ? randomBytes(8).readBigUInt64LE() : seed
+  return {
+    sampler: createSampler({ temperature, topP: topP === undefined ? 1 : topP, seed: drawn }),
+    seed: drawn
+  }
+}
+
+/** The same sampler; the logits of its first call are written to `file` as raw little-endian float32. */
+export const dumpFirst = (sampler: Sampler, file: string): Sampler => {
+  let written = false
+  return {
+    pick(logits) {
+      if (!written) writeFileSync(file, Buffer.from(logits.buffer, logits.byteOffset, logits.byteLength))
+      written = true
+      return sampler.pick(logits)
+    }
+  }
+}
