@@ -1,3 +1,5 @@
+import { apart } from '@k3/native-kit'
+
 const refuse = (message: string) => Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
 
 /**
@@ -16,25 +18,6 @@ export const positive = (name: string, value: number): void => {
  */
 export const atMost = (name: string, value: number, most: number): void => {
   if (value > most) throw refuse(`${name} must be at most ${most}, got ${value}`)
-}
-
-/**
- * Refuses an output whose first `written` numbers share memory with the first `read` numbers of an input: an op would
- * read what it has just written.
- * @throws RangeError (ERR_OUT_OF_RANGE)
- */
-export const apart = (
-  name: string,
-  input: ArrayBufferView,
-  read: number,
-  out: ArrayBufferView,
-  written: number
-): void => {
-  if (input.buffer !== out.buffer) return
-  const disjoint =
-    input.byteOffset + 4 * read <= out.byteOffset || out.byteOffset + 4 * written <= input.byteOffset
-  if (disjoint) return
-  throw refuse(`the output overlaps ${name}; give it memory of its own`)
 }
 
 /**

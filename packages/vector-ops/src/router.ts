@@ -1,5 +1,5 @@
-import { atLeast, count } from '@k3/native-kit'
-import { apart, atMost, positive } from './arguments.js'
+import { apart, atLeast, count } from '@k3/native-kit'
+import { atMost, positive } from './arguments.js'
 import { VectorOpsError } from './errors.js'
 import { native } from './native.js'
 

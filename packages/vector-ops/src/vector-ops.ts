@@ -1,5 +1,5 @@
-import { atLeast, count, type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
-import { apart, apartOrSame, atMost, positive } from './arguments.js'
+import { apart, atLeast, count, type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { apartOrSame, atMost, positive } from './arguments.js'
 import { native } from './native.js'
 import { bindRouter, type Router, type RouterSpec } from './router.js'
 
@@ -52,7 +52,7 @@ export interface VectorOps {
   exp(x: Float32Array, out: Float32Array, length: number): void
   /** out = 1 / (1 + e^-x), within 2.5 ulp. f32 [length] each; out may be x. NaN gives NaN. */
   sigmoid(x: Float32Array, out: Float32Array, length: number): void
-  /** out = tanh(x), within 2.6 ulp. f32 [length] each; out may be x. NaN gives NaN. */
+  /** out = tanh(x), within 2.5 ulp. f32 [length] each; out may be x. NaN gives NaN. */
   tanh(x: Float32Array, out: Float32Array, length: number): void
   /**
    * A router with the pool and the instruction set of these ops.

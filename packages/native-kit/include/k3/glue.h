@@ -31,6 +31,11 @@ inline Napi::Value throw_pool_closed(Napi::Env env) {
   return env.Undefined();
 }
 
+inline Napi::Value throw_weights_detached(Napi::Env env) {
+  throw_coded(env, "ERR_WEIGHTS_DETACHED", "the buffer of the weights was transferred away while an op still uses it");
+  return env.Undefined();
+}
+
 // An External that owns `object` and carries `tag`, so that any other value is a TypeError and not a crash.
 template <class T>
 Napi::Value wrap(Napi::Env env, std::unique_ptr<T> object, const napi_type_tag& tag) {
@@ -108,6 +113,9 @@ class Bytes {
   }
 
   const uint8_t* data() const { return data_; }
+
+  // False when a typed array has lost its buffer since (transferred to another thread, say): the memory is somebody else's.
+  bool intact() const { return array_.IsEmpty() || array_data<uint8_t>(array_.Value()) == data_; }
 
  private:
   uint8_t* data_ = nullptr;
