@@ -22,8 +22,8 @@ export interface GenerationRequest {
 /** One event of a generation. */
 export type GenerationPart =
   | { readonly type: 'progress'; readonly phase: 'prefill'; readonly done: number; readonly total: number }
-  /** A generated token and the text that is complete with it, possibly none. */
-  | { readonly type: 'text'; readonly id: number; readonly text: string }
+  /** A generated token and the text that is complete with it, possibly none; id null: what was held back to the end. */
+  | { readonly type: 'text'; readonly id: number | null; readonly text: string }
   | ({ readonly type: 'finish' } & GenerationResult)
 
 /** The whole of a generation. */
@@ -80,7 +80,7 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
       logits = await session.step(id, { signal })
     }
     const rest = output.end()
-    if (rest !== '') yield { type: 'text', id: output.ids[output.ids.length - 1]!, text: rest }
+    if (rest !== '') yield { type: 'text', id: null, text: rest }
     const { ids, text, finishReason } = output
     const times = { prefillMs: prefilled - started, decodeMs: performance.now() - prefilled }
     yield {
