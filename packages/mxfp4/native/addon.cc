@@ -85,6 +85,7 @@ Napi::Value apply_matrix(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Matrix* op = unwrap<Matrix>(info[0], kMatrixTag, "a matrix made by @k3/mxfp4");
   if (!op) return env.Undefined();
+  if (!op->codes.intact() || !op->scales.intact()) return throw_weights_detached(env);
   const float* x = array_data<float>(info[1]);
   float* out = array_data<float>(info[2]);
   const size_t tokens = whole(info[3]), stride = stride_of(op->columns);
@@ -222,13 +223,13 @@ Napi::Value combine(const Napi::CallbackInfo& info) {
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
-// firstNan(scales, offset, length): place of the first byte 255, -1 when there is none
+// firstNan(source, at, length): index of the first byte 255 among `length` bytes from byte `at` on, -1 when there is none
 Napi::Value first_nan(const Napi::CallbackInfo& info) {
-  Bytes scales;
-  if (!Bytes::read(info[0], whole(info[1]), &scales)) return info.Env().Undefined();
-  const size_t length = whole(info[2]);
-  const void* found = length ? memchr(scales.data(), 255, length) : nullptr;
-  return Napi::Number::New(info.Env(), found ? (double)((const uint8_t*)found - scales.data()) : -1);
+  Bytes source;
+  if (!Bytes::read(info[0], 0, &source)) return info.Env().Undefined();
+  const uint8_t* scales = source.data() + whole(info[1]);
+  const void* found = memchr(scales, 255, whole(info[2]));
+  return Napi::Number::New(info.Env(), found ? (double)((const uint8_t*)found - scales) : -1);
 }
 
 // decode(codes, offset, scales, offset, groups, out)
