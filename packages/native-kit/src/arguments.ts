@@ -67,3 +67,22 @@ export const apart = (
     input.byteOffset + 4 * read <= out.byteOffset || out.byteOffset + 4 * written <= input.byteOffset
   if (!disjoint) throw refuse(`the output overlaps ${name}; give it memory of its own`)
 }
+
+/**
+ * Refuses what is not a finite number above zero as a binary32.
+ * @throws RangeError (ERR_OUT_OF_RANGE)
+ */
+export const aboveZero = (name: string, value: number): void => {
+  const single = Math.fround(value)
+  if (!(single > 0 && single < Infinity))
+    throw refuse(`${name} must be above zero and finite as a binary32, got ${value}`)
+}
+
+/**
+ * Refuses an array of another length: what is longer belongs to another shape.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE)
+ */
+export const exactly = (name: string, array: Float32Array, length: number): void => {
+  atLeast(name, array, length)
+  if (array.length > length) throw refuse(`${name} must hold ${length} numbers, it has ${array.length}`)
+}

@@ -36,6 +36,11 @@ inline Napi::Value throw_weights_detached(Napi::Env env) {
   return env.Undefined();
 }
 
+inline Napi::Value throw_out_of_memory(Napi::Env env) {
+  throw_coded(env, "ERR_OUT_OF_MEMORY", "the system has no memory for what this call works in; fewer tokens a call need less");
+  return env.Undefined();
+}
+
 // An External that owns `object` and carries `tag`, so that any other value is a TypeError and not a crash.
 template <class T>
 Napi::Value wrap(Napi::Env env, std::unique_ptr<T> object, const napi_type_tag& tag) {
@@ -61,6 +66,13 @@ T* array_data(const Napi::Value& value) {
   void* data = nullptr;
   napi_get_typedarray_info(value.Env(), value, nullptr, nullptr, &data, nullptr, nullptr);
   return static_cast<T*>(data);
+}
+
+// floatsToBorder(array): numbers from the start of a Float32Array to the next border of a cache line. For alignedFloats()
+// in TypeScript, which cannot see addresses.
+inline Napi::Value floats_to_border(const Napi::CallbackInfo& info) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(array_data<float>(info[0]));
+  return Napi::Number::New(info.Env(), static_cast<double>((0 - address) % 64 / sizeof(float)));
 }
 
 // The pool argument of a create function: undefined (serial) or a pool handle. False with a TypeError pending.
