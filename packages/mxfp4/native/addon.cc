@@ -1,11 +1,11 @@
 // Node-API glue of @k3/mxfp4: binds weights once, puts inputs into the order of the lanes, and hands out the rows.
 #include <k3/glue.h>
+#include <k3/scratch.h>
 
 #include <atomic>
 
 #include "format.h"
 #include "matmul.h"
-#include "scratch.h"
 
 namespace {
 using namespace k3;
@@ -89,7 +89,7 @@ Napi::Value apply_matrix(const Napi::CallbackInfo& info) {
   const float* x = array_data<float>(info[1]);
   float* out = array_data<float>(info[2]);
   const size_t tokens = whole(info[3]), stride = stride_of(op->columns);
-  float* arranged = (float*)op->scratch.reserve((tokens < kTokenBlock ? tokens : kTokenBlock) * stride * sizeof(float));
+  float* arranged = op->scratch.reserve((tokens < kTokenBlock ? tokens : kTokenBlock) * stride);
   if (tokens && !arranged) return Napi::Boolean::New(env, false);
   const Packed w = {op->codes.data(), op->scales.data(), op->columns};
   const Arranger arrange = {op->kernels, op->pool};
@@ -127,13 +127,13 @@ struct Work {
   float *z, *hidden;             // [tokens, stride of latent], [pairs, stride of inner]
   const float **inputs, **middles;  // [pairs] into z and hidden
 
-  static uint64_t bytes(const Experts& op, size_t tokens, size_t pairs) {
-    return sizeof(float) * (tokens * stride_of(op.latent) + pairs * stride_of(op.inner)) + 2 * sizeof(float*) * pairs;
+  static uint64_t floats(const Experts& op, size_t tokens, size_t pairs) {
+    const uint64_t pointers = 2 * pairs * sizeof(float*) / sizeof(float);
+    return tokens * stride_of(op.latent) + pairs * stride_of(op.inner) + pointers;
   }
   static bool reserve(Experts* op, size_t tokens, size_t pairs, Work* work) {
-    uint8_t* data = op->scratch.reserve(bytes(*op, tokens, pairs));
-    if (!data && tokens + pairs) return false;
-    work->z = (float*)data;
+    work->z = op->scratch.reserve(floats(*op, tokens, pairs));
+    if (!work->z && tokens + pairs) return false;
     work->hidden = work->z + tokens * stride_of(op->latent);
     work->inputs = (const float**)(work->hidden + pairs * stride_of(op->inner));
     work->middles = work->inputs + pairs;

@@ -24,8 +24,9 @@ export interface Matrix {
   /**
    * out[t] = W x[t]. x: f32 [tokens, cols]; out: f32 [tokens, rows], fully overwritten; both may be longer; they must
    * not overlap. A (row, token) pair has the same bits for every number of tokens and threads and on every ISA.
-   * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE) for a short array, ERR_TASK_POOL_CLOSED when
-   * the pool was closed, ERR_MXFP4_MEMORY when there is no memory for 4 (cols + 143) bytes a token (64 tokens at most)
+   * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE) for a short or overlapping array,
+   * ERR_TASK_POOL_CLOSED when the pool was closed, ERR_WEIGHTS_DETACHED when a buffer of the weights was transferred
+   * away, ERR_MXFP4_MEMORY when there is no memory for 4 (cols + 143) bytes a token (64 tokens at most)
    */
   apply(x: Float32Array, out: Float32Array, tokens: number): void
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { poisoned } from '../../native-kit/test-kit/arrays.js'
-import { goldens } from '../../native-kit/test-kit/goldens.js'
+import { deviation, goldens } from '../../native-kit/test-kit/goldens.js'
 import { createExpertMlp, type ExpertBatch, supportedIsas } from '../src/index.js'
+import { expert } from '../src/reference.js'
 import { firstDifference, pools, randomNumbers } from './arrays.js'
 import { batchOf, betas, latents, packedExpert, randomExperts } from './experts.js'
 import { fma } from './lane-order.js'
@@ -54,6 +55,28 @@ describe.each(supportedIsas())('an expert MLP on %s', (isa) => {
       out
     )
     expect(golden.complaint('out.y', out)).toBeNull()
+  })
+
+  it('agrees with its double-precision twin as closely as with the golden', () => {
+    const { rel_l2, max_ulp } = goldens('expert')[0]!.row.outputs['out.y']!
+    const made = randomExperts(1, 64, 96, 31)
+    const { spec, region } = made
+    const matrix = (packed: number, scales: number, rows: number, cols: number) => ({
+      packed: region.subarray(packed, packed + (rows * cols) / 2),
+      scales: region.subarray(scales, scales + (rows * cols) / 32),
+      rows,
+      cols
+    })
+    const { w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale } = spec.layout
+    const w1 = matrix(w1Packed, w1Scale, 96, 64)
+    const w2 = matrix(w2Packed, w2Scale, 64, 96)
+    const w3 = matrix(w3Packed, w3Scale, 96, 64)
+    const z = latents(1, 64, 32)
+    const out = poisoned(64)
+    createExpertMlp(spec, region, { isa }).apply(z, batchOf(made.bases, [1], 1), out)
+    const { relativeL2, maxUlp } = deviation(out, expert([w1, w2, w3], z, betas.beta, betas.linearBeta))
+    expect(relativeL2).toBeLessThanOrEqual(rel_l2!)
+    expect(maxUlp).toBeLessThanOrEqual(max_ulp!)
   })
 
   it.each([

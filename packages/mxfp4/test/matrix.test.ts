@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { bitsOf, poisoned } from '../../native-kit/test-kit/arrays.js'
-import { goldens } from '../../native-kit/test-kit/goldens.js'
+import { deviation, goldens } from '../../native-kit/test-kit/goldens.js'
 import { createMatrix, decode, supportedIsas } from '../src/index.js'
-import { weightAt } from '../src/reference.js'
+import { matvecExact, weightAt } from '../src/reference.js'
 import { firstDifference, misaligned, pools, randomMatrix, randomNumbers } from './arrays.js'
 import { dot } from './lane-order.js'
 
@@ -29,6 +29,22 @@ describe.each(supportedIsas())('a matrix on %s', (isa) => {
     const out = poisoned(batch * rows)
     matrix.apply(golden.tensor('x'), out, batch)
     expect(golden.complaint('out.y', out)).toBeNull()
+  })
+
+  it.each([
+    ['mxfp4_matvec-16x3072-b5-s95', 40, 3072],
+    ['mxfp4_matvec-33x64-b5-s93', 33, 64]
+  ])('agrees with its double-precision twin as closely as with %s', (name, rows, cols) => {
+    const { rel_l2, max_ulp } = goldens('mxfp4_matvec').find((g) => g.row.name === name)!.row.outputs[
+      'out.y'
+    ]!
+    const spec = randomMatrix(rows, cols, 77)
+    const x = randomNumbers(cols, 78)
+    const out = poisoned(rows)
+    createMatrix(spec, { isa }).apply(x, out, 1)
+    const { relativeL2, maxUlp } = deviation(out, matvecExact(spec, x))
+    expect(relativeL2).toBeLessThanOrEqual(rel_l2!)
+    expect(maxUlp).toBeLessThanOrEqual(max_ulp!)
   })
 
   it('gives all bytes at all scales what double precision gives', () => {
