@@ -11,7 +11,7 @@ struct Shape {
   float lower_bound;        // smallest log decay, negative
   float norm_eps, l2_eps;
   float query_scale;        // dim^-0.5
-  size_t width() const { return heads * dim; }
+  K3_KERNEL_INLINE size_t width() const { return heads * dim; }
 };
 
 // Parameters of one layer. conv: [3][taps][width], tap-major so that channels are contiguous; q, k, v in this order.
