@@ -23,7 +23,11 @@ constexpr int kVector = 16;
 typedef uint64_t Words __attribute__((vector_size(kVector)));
 typedef float Floats __attribute__((vector_size(kVector)));
 
-volatile uint64_t sink;
+// The compiler must believe that a result is used.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "m"(value) : "memory");
+}
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -33,7 +37,7 @@ void read_all(const Words* p, size_t n) {
   Words a[4] = {};
   for (size_t i = 0; i + 4 <= n; i += 4)
     for (int j = 0; j < 4; ++j) a[j] ^= p[i + (size_t)j];
-  sink = (a[0] ^ a[1] ^ a[2] ^ a[3])[0];
+  keep(a);
 }
 
 constexpr int kChains = 12, kSteps = 4000000;
@@ -43,9 +47,7 @@ void multiply_add() {
   for (auto& x : a) x = m;
   for (int i = 0; i < kSteps; ++i)
     for (auto& x : a) x = x * m + m;
-  float total = 0;
-  for (auto& x : a) total += x[0];
-  sink = (uint64_t)total;
+  keep(a);
 }
 
 template <class Work>

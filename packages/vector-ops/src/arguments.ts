@@ -3,16 +3,6 @@ import { apart } from '@k3/native-kit'
 const refuse = (message: string) => Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
 
 /**
- * Refuses what is not a finite number above zero as a float32.
- * @throws RangeError (ERR_OUT_OF_RANGE)
- */
-export const positive = (name: string, value: number): void => {
-  const rounded = Math.fround(value)
-  if (rounded > 0 && rounded < Infinity) return
-  throw refuse(`${name} must be above zero and finite as a float32, got ${value}`)
-}
-
-/**
  * Refuses more than `most`.
  * @throws RangeError (ERR_OUT_OF_RANGE)
  */
