@@ -45,9 +45,9 @@ export class NativeBatch implements Batch {
   }
 
   get done(): Promise<void> {
-    this.#done ??= new Promise<void>((resolve) =>
-      native().watch(this.#source.handle, this.#handle, resolve)
-    ).then(() => {
+    this.#done ??= new Promise<void>((resolve) => {
+      if (!native().watch(this.#source.handle, this.#handle, resolve)) resolve()
+    }).then(() => {
       const failed = native().firstFailure(this.#handle)
       if (failed >= 0) this.wait(failed)
     })
