@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { allocRegion } from '@k3/uring'
 import { expect, it } from 'vitest'
 import { gaussian, poisoned, sameBits } from '../../native-kit/test-kit/arrays.js'
-import { allocRegion } from '@k3/uring'
 import { createLinear, widen } from '../src/index.js'
 
 const run = (script: string) =>
