@@ -4,14 +4,15 @@ import type { Output } from './output.js'
 
 /** Turns generated tokens into what is printed. */
 export interface Answer {
-  push(id: number, text: string): void
+  /** @param id null for text that was held back to the end */
+  push(id: number | null, text: string): void
   /** What the report shows of it. */
   end(): AnswerText
 }
 
-/** The channels of an answer; `reasoning` is null for a plain continuation. */
+/** The channels of an answer; `text` is null without a tokenizer, `reasoning` for a plain continuation. */
 export interface AnswerText {
-  readonly text: string
+  readonly text: string | null
   readonly reasoning: string | null
 }
 
@@ -32,7 +33,7 @@ export class PlainAnswer implements Answer {
     this.#output = output
   }
 
-  push(_id: number, text: string): void {
+  push(_id: number | null, text: string): void {
     this.#text += text
     if (text !== '') this.#output?.answer(text)
   }
@@ -40,6 +41,27 @@ export class PlainAnswer implements Answer {
   end(): AnswerText {
     this.#output?.answer('\n')
     return { text: this.#text, reasoning: null }
+  }
+}
+
+/** A continuation by a model without tokenizer: the ids are the answer. */
+export class IdAnswer implements Answer {
+  readonly #output: Output | null
+  #separator = ''
+
+  constructor(output: Output | null) {
+    this.#output = output
+  }
+
+  push(id: number | null): void {
+    if (id === null) return
+    this.#output?.answer(`${this.#separator}${id}`)
+    this.#separator = ' '
+  }
+
+  end(): AnswerText {
+    this.#output?.answer('\n')
+    return { text: null, reasoning: null }
   }
 }
 
@@ -56,7 +78,9 @@ export class ChatAnswer implements Answer {
     this.#showReasoning = showReasoning
   }
 
-  push(id: number): void {
+  push(id: number | null): void {
+    // the parser holds back what is unfinished on its own
+    if (id === null) return
     this.#show(this.#parser.push(id))
   }
 

@@ -38,5 +38,7 @@ export const modelOptions = ({ threads, isa, cacheSlots, chunkTokens, layers }: 
 export const openFlagged = async (flags: ModelFlags, output: Output): Promise<Model> => {
   if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
   output.progress('loading …')
-  return openModel(flags.model === undefined ? modelDir : flags.model, modelOptions(flags))
+  const model = await openModel(flags.model === undefined ? modelDir : flags.model, modelOptions(flags))
+  for (const notice of model.notices) output.note(`k3: ${notice}`)
+  return model
 }

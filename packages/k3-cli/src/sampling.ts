@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { createSampler, type Sampler } from '@k3/engine'
 import { UsageError } from './usage-error.js'
 
@@ -33,14 +33,28 @@ export const chooseSampler = ({ temperature = 0, topP, seed }: SamplingFlags): C
   }
 }
 
-/** The same sampler; the logits of its first call are written to `file` as raw little-endian float32. */
-export const dumpFirst = (sampler: Sampler, file: string): Sampler => {
-  let written = false
-  return {
-    pick(logits) {
-      if (!written) writeFileSync(file, Buffer.from(logits.buffer, logits.byteOffset, logits.byteLength))
-      written = true
-      return sampler.pick(logits)
+/** A file for the logits of the first step, created before anything runs: what cannot be written is known at once. */
+export class LogitsDump implements Disposable {
+  readonly #file: number
+  #isWritten = false
+
+  constructor(file: string) {
+    this.#file = openSync(file, 'w')
+  }
+
+  /** The same sampler; the logits of its first call go to the file as raw little-endian float32. */
+  tap(sampler: Sampler): Sampler {
+    return {
+      pick: (logits) => {
+        if (!this.#isWritten)
+          writeFileSync(this.#file, new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength))
+        this.#isWritten = true
+        return sampler.pick(logits)
+      }
     }
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#file)
   }
 }

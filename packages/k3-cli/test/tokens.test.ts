@@ -8,7 +8,7 @@ import { fixture, k3, k3Lines, k3Object, scratchFolder } from './k3.js'
 const official = ['--tokenizer', fixture('tokenizer')]
 
 interface Vectors {
-  readonly texts: readonly { text: string; ids: number[]; ids_special?: number[] }[]
+  readonly texts: readonly { text: string; ids: number[]; ids_special?: number[]; pieces: string[] }[]
   readonly long: readonly {
     parts: [string, number][]
     allow_special: boolean
@@ -26,6 +26,8 @@ describe('k3 tokens with the official vocabulary', () => {
     const lines = vectors.texts.map(({ text }) => JSON.stringify(text))
     const plain = await k3Lines(['tokens', ...official], lines)
     expect(plain).toEqual(vectors.texts.map(({ ids }) => ({ ids })))
+    const withPieces = await k3Lines(['tokens', ...official, '--pieces'], lines)
+    expect(withPieces).toEqual(vectors.texts.map(({ ids, pieces }) => ({ ids, pieces })))
     const special = await k3Lines(['tokens', ...official, '--special'], lines)
     expect(special).toEqual(
       vectors.texts.map(({ ids, ids_special }) => ({ ids: ids_special === undefined ? ids : ids_special }))
@@ -51,11 +53,11 @@ describe('k3 tokens with the official vocabulary', () => {
 })
 
 describe('k3 tokens', () => {
-  test('prints ids, and their texts with --pieces', async () => {
+  test('prints ids, and with --pieces how the text was cut', async () => {
     const ids = await k3(['tokens', ...official], { stdin: 'hello world' })
     expect(ids).toMatchObject({ code: 0, stdout: '22931 2695\n', stderr: '' })
     const pieces = await k3(['tokens', ...official, '--pieces'], { stdin: 'hello world' })
-    expect(pieces.stdout).toBe('22931\t"hello"\n2695\t" world"\n')
+    expect(pieces.stdout).toBe('"hello"\n" world"\n')
     expect(await k3Object(['tokens', ...official, '--pieces', '--json'], 'hello world')).toEqual({
       ids: [22931, 2695],
       pieces: ['hello', ' world']

@@ -1,6 +1,6 @@
 import type { Generation, Model } from '@k3/engine'
 import { Command } from 'commander'
-import { type Answer, ChatAnswer, chatPrompt, PlainAnswer } from '../answer.js'
+import { type Answer, ChatAnswer, chatPrompt, IdAnswer, PlainAnswer } from '../answer.js'
 import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
@@ -8,7 +8,7 @@ import { Output } from '../output.js'
 import { decimal, idList, seed, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import { type FinishReason, type RunReport, reportJson, reportLine } from '../report.js'
-import { chooseSampler, dumpFirst, type SamplingFlags } from '../sampling.js'
+import { chooseSampler, LogitsDump, type SamplingFlags } from '../sampling.js'
 import type { Terminal } from '../terminal.js'
 import { requireTokenizer } from '../tokenizer-of.js'
 import { UsageError } from '../usage-error.js'
@@ -53,6 +53,7 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
   const source = await promptSource(prompt, flags, terminal)
   const { sampler, seed } = chooseSampler(flags)
   const output = new Output(terminal, flags)
+  using dump = flags.dumpLogits === undefined ? null : new LogitsDump(flags.dumpLogits)
   const started = performance.now()
   const model = await openFlagged(flags, output)
   const interrupt = stopOnInterrupt()
@@ -62,7 +63,7 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
     const generation = model.generate({
       ids,
       maxTokens: flags.maxTokens,
-      sampler: flags.dumpLogits === undefined ? sampler : dumpFirst(sampler, flags.dumpLogits),
+      sampler: dump === null ? sampler : dump.tap(sampler),
       signal: interrupt.signal
     })
     const answer = answerFor(model, flags, flags.json === true ? null : output)
@@ -100,8 +101,10 @@ const promptIds = (model: Model, text: string, { chat, system }: GenerateFlags):
   return chat === undefined ? tokenizer.encode(text) : chatPrompt(tokenizer, text, system)
 }
 
-const answerFor = (model: Model, { chat, reasoning }: GenerateFlags, output: Output | null): Answer =>
-  chat === undefined ? new PlainAnswer(output) : new ChatAnswer(requireTokenizer(model), output, reasoning)
+const answerFor = (model: Model, { chat, reasoning }: GenerateFlags, output: Output | null): Answer => {
+  if (chat !== undefined) return new ChatAnswer(requireTokenizer(model), output, reasoning)
+  return model.tokenizer === null ? new IdAnswer(output) : new PlainAnswer(output)
+}
 
 interface Following {
   readonly answer: Answer
@@ -124,7 +127,7 @@ const follow = async (generation: Generation, { answer, output, signal }: Follow
       if (part.type === 'finish') finishReason = part.finishReason
       if (part.type !== 'text') continue
       if (ids.length === 0) firstTokenMs = performance.now() - started
-      ids.push(part.id)
+      if (part.id !== null) ids.push(part.id)
       answer.push(part.id, part.text)
     }
   } catch (error) {

@@ -23,7 +23,7 @@ export const tokensCommand = (terminal: Terminal): Command =>
     .option(...TOKENIZER_FLAG)
     .option('--special', 'names of special tokens become their ids (default: they are ordinary text)')
     .option('--decode', 'ids in, their bytes out')
-    .option('--pieces', 'show the text of every token beside its id')
+    .option('--pieces', 'show the pieces in which the text is encoded, one JSON string a line')
     .option('--json', 'print {"ids": […]}, or {"text": …, "bytes": "hex"} with --decode')
     .option('--jsonl', 'a JSON string (with --decode a list of ids) a line in, an object a line out')
     .addHelpText('after', EXAMPLE)
@@ -61,13 +61,13 @@ const refuseContradictions = ({ special, decode, pieces, json, jsonl }: TokensFl
 
 interface Encoded {
   readonly ids: readonly number[]
-  /** With --pieces: the text of each id; bytes that are no whole character show as U+FFFD. */
+  /** With --pieces: those of the pre-tokenizer, names of special tokens as ordinary text. */
   readonly pieces?: readonly string[]
 }
 
 const encoded = (text: string, tokenizer: Tokenizer, { special, pieces }: TokensFlags): Encoded => {
   const ids = tokenizer.encode(text, { special: special === true })
-  return pieces === undefined ? { ids } : { ids, pieces: ids.map((id) => tokenizer.decode([id])) }
+  return pieces === undefined ? { ids } : { ids, pieces: tokenizer.pieces(text) }
 }
 
 const decoded = (ids: readonly number[], tokenizer: Tokenizer): { text: string; bytes: string } => ({
@@ -85,10 +85,11 @@ const decodeLine = (value: unknown, name: string, tokenizer: Tokenizer): object 
   return decoded(value, tokenizer)
 }
 
-const printIds = ({ ids, pieces }: Encoded, output: Output, { json }: TokensFlags): void => {
-  if (json !== undefined) output.json(pieces === undefined ? { ids } : { ids, pieces })
+const printIds = (answer: Encoded, output: Output, { json }: TokensFlags): void => {
+  const { ids, pieces } = answer
+  if (json !== undefined) output.json(answer)
   else if (pieces === undefined) output.answer(`${ids.join(' ')}\n`)
-  else output.answer(ids.map((id, i) => `${id}\t${JSON.stringify(pieces[i])}\n`).join(''))
+  else output.answer(pieces.map((piece) => `${JSON.stringify(piece)}\n`).join(''))
 }
 
 const printText = (

@@ -15,4 +15,4 @@ export const failed = (name: string, error: unknown): Check => ({
 })
 
 /** A measured number as people read it. */
-export const shown = (value: number): string => value.toPrecision(2)
+export const shown = (value: number): string => value.toExponential(1)
