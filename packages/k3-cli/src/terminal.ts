@@ -13,7 +13,10 @@ export interface Terminal {
 
 /** The terminal of this process. */
 export const processTerminal = (): Terminal => ({
-  stdin: process.stdin,
+  // a getter, because a program that reads no input should not open it
+  get stdin() {
+    return process.stdin
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   noColor: process.env.NO_COLOR !== undefined && process.env.NO_COLOR !== '',

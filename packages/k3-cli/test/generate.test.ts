@@ -123,6 +123,7 @@ describe('k3 generate --chat', () => {
   test('dims reasoning on a terminal, not with NO_COLOR', async () => {
     const dimmed = await k3([...run, '--chat', question], { isTTY: true })
     expect(dimmed.stderr).toContain('\u001b[2m')
+    expect(dimmed.stderr).toMatch(/\rloading … *\r.*prefilling [\d.]+ of 93 tokens/s)
     const plain = await k3([...run, '--chat', question], { isTTY: true, noColor: true })
     expect(plain.stderr).not.toContain('\u001b[')
     expect([plain.stdout, dimmed.stdout]).toEqual([`${content}\n`, `${content}\n`])
@@ -237,6 +238,21 @@ describe('k3 generate, settings of the run', () => {
   test('refuses a folder that is no checkpoint', async () => {
     const { code, stderr } = await k3([...run, 'Hi', '--model', scratchFolder()])
     expect([code, stderr]).toEqual([3, expect.stringContaining('ERR_K3_CONFIG_FILE')])
+  })
+
+  test('refuses an expert with a scale that is no number, once a token needs it', async () => {
+    const dir = scratchFolder()
+    await k3(['synth', '--preset', 'tiny', '--seed', '5', '--out', dir, '--quiet'])
+    const shard = path.join(dir, 'model-00003-of-000014.safetensors')
+    const { tensors } = await k3Object(['inspect', '--file', shard, '--json'])
+    const bytes = readFileSync(shard)
+    for (const { name, offset } of tensors as { name: string; offset: number }[]) {
+      if (name.endsWith('w3.weight_scale')) bytes[offset] = 255
+    }
+    writeFileSync(shard, bytes)
+    const { code, stderr } = await k3([...run, '--model', dir, '--ids', '0,1,2'])
+    expect([code, stderr]).toEqual([3, expect.stringContaining('ERR_K3_EXPERT_SCALE')])
+    expect(stderr).toContain('layer 2')
   })
 
   test('generates ids where there is no tokenizer', async () => {

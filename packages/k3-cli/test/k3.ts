@@ -73,9 +73,13 @@ export const k3Lines = async (args: readonly string[], lines: readonly string[])
 }
 
 /** Starts the built program as a process of its own; every one is killed after a minute. */
-export const startK3 = (args: readonly string[]) => {
+export const startK3 = (args: readonly string[], environment: Record<string, string> = {}) => {
   const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-  return spawn(process.execPath, [main, ...args], { timeout: 60_000, killSignal: 'SIGKILL' })
+  return spawn(process.execPath, [main, ...args], {
+    env: { ...process.env, ...environment },
+    timeout: 60_000,
+    killSignal: 'SIGKILL'
+  })
 }
 
 const folders: string[] = []

@@ -3,6 +3,7 @@ import { openModel } from '@k3/engine'
 import { createPool } from '@k3/task-pool'
 import { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
+import { stopOnInterrupt } from '../interrupt.js'
 import { type ModelFlags, modelOptions, withRunFlags } from '../model-flags.js'
 import { Output } from '../output.js'
 import { builtInChecks } from '../self-test/built-in.js'
@@ -48,15 +49,22 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   const output = new Output(terminal)
   const checks: Check[] = []
   using pool = createPool({ threads: threads === undefined ? availableParallelism() : threads })
-  for await (const check of chosenChecks(flags, { pool, isa })) {
-    checks.push(check)
-    if (json === undefined) output.answer(`${check.ok ? 'ok  ' : 'FAIL'}  ${check.name}: ${check.detail}\n`)
+  const interrupt = stopOnInterrupt()
+  try {
+    for await (const check of chosenChecks(flags, { pool, isa })) {
+      checks.push(check)
+      if (json === undefined) output.answer(`${check.ok ? 'ok  ' : 'FAIL'}  ${check.name}: ${check.detail}\n`)
+      if (interrupt.signal.aborted) break
+    }
+  } finally {
+    interrupt.release()
   }
   const failures = checks.filter(({ ok }) => !ok).length
   const passed = checks.length - failures
   if (json === undefined) output.answer(`${passed} passed, ${failures} failed\n`)
   else output.json({ ok: failures === 0, passed, failed: failures, checks })
   if (failures > 0) terminal.exitCode = EXIT.failure
+  if (interrupt.signal.aborted) terminal.exitCode = EXIT.interrupted
 }
 
 async function* chosenChecks(flags: SelfTestFlags, native: NativeChoice): AsyncGenerator<Check> {

@@ -10,8 +10,8 @@ const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const onPosix = process.platform !== 'win32'
 
 /** Starts the program and keeps what it writes. */
-const start = (args: readonly string[]) => {
-  const child = startK3(args)
+const start = (args: readonly string[], environment: Record<string, string> = {}) => {
+  const child = startK3(args, environment)
   const texts = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].on('data', (chunk: Buffer) => {
@@ -125,6 +125,16 @@ describe('the k3 process, interrupted', { timeout: 60_000 }, () => {
     await until(() => terminated.texts.stdout !== '')
     terminated.child.kill('SIGTERM')
     expect((await terminated.end).code).toBe(143)
+  })
+
+  test.skipIf(!onPosix)('leaves no folder of a self-test (needs POSIX signals)', async () => {
+    const temporary = scratchFolder()
+    const { child, texts, end } = start(['self-test', '--threads', '1'], { TMPDIR: temporary })
+    await until(() => texts.stdout.includes('tiny-seed5 files'))
+    expect(readdirSync(temporary).length).toBe(1)
+    child.kill('SIGINT')
+    expect((await end).code).toBe(130)
+    expect(readdirSync(temporary)).toEqual([])
   })
 
   test.skipIf(!onPosix)('leaves no half file of a checkpoint (needs POSIX signals)', async () => {
