@@ -1,4 +1,4 @@
-import { UringError } from './errors.js'
+import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { type ReadNumbers, readNumbers } from './placement.js'
 import { errorName } from './refusal.js'
@@ -37,8 +37,7 @@ export class NativeBatch implements Batch {
   wait(index: number): void {
     const count = this.#reads.length / readNumbers
     if (!Number.isSafeInteger(index) || index < 0 || index >= count) {
-      const message = `the batch has reads 0 to ${count - 1}, got ${index}`
-      throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+      throw outOfRange(`the batch has reads 0 to ${count - 1}, got ${index}`)
     }
     const failure = native().wait(this.#handle, index)
     if (failure) throw this.#explain(index, failure)

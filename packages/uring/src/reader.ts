@@ -1,6 +1,7 @@
+import { count } from '@k3/native-kit'
 import { type BackendInfo, describeBackend } from './backend-info.js'
 import { type Batch, NativeBatch } from './batch.js'
-import { outOfRange, UringError, wholeNumber } from './errors.js'
+import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { checkReads, type Read, toNumbers } from './placement.js'
 import { explain, type Refusal } from './refusal.js'
@@ -110,7 +111,7 @@ const numbersOf = ({ direct = 'auto', backend = 'auto', depth = defaultDepth }: 
   if (!Object.hasOwn(directNumber, direct)) throw outOfRange(`direct must be auto, on or off, got ${direct}`)
   if (!Object.hasOwn(backendNumber, backend))
     throw outOfRange(`backend must be auto, io_uring or pread, got ${backend}`)
-  wholeNumber('depth', depth, 1)
+  count('depth', depth, 1)
   if (depth > maxDepth) throw outOfRange(`depth must be at most ${maxDepth}, got ${depth}`)
   return {
     direct: directNumber[direct],
