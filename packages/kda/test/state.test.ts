@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { poisoned, sameBits } from '../../native-kit/test-kit/arrays.js'
 import { createKda, KdaState, supportedIsas } from '../src/index.js'
+import { native } from '../src/native.js'
 import { inputsOf, parametersOf, rowsFrom, shapeOf } from './layer.js'
 
 const shape = shapeOf(3, 20, 4)
@@ -22,6 +23,11 @@ describe('a state', () => {
     expect(state.tails).toHaveLength(3 * 3 * width)
     expect(state.bytes).toBe(4 * 3 * 20 * (20 + 3 * 3))
     expect([...state.recurrence, ...state.tails].every((x) => x === 0)).toBe(true)
+  })
+
+  it('starts at the border of a cache line, and so does its copy', () => {
+    for (const { recurrence, tails } of [empty(), empty().copy()])
+      for (const array of [recurrence, tails]) expect(native().floatsToBorder(array)).toBe(0)
   })
 
   it('keeps the last inputs of the convolutions, oldest first', () => {
