@@ -1,3 +1,4 @@
+// Glue: completions of a backend to promises of JavaScript.
 #include "reader.h"
 
 #include <algorithm>

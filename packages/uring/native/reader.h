@@ -1,4 +1,4 @@
-// Files, a backend, and the way back to JavaScript.
+// Glue: files, a backend, and the way back to JavaScript.
 #pragma once
 #include <napi.h>
 

@@ -22,6 +22,7 @@ export interface BatchSource {
 
 const endOfFile = -1
 
+/** A batch by its native handle; keeps the numbers of its reads to explain a failure. */
 export class NativeBatch implements Batch {
   readonly #source: BatchSource
   readonly #handle: object

@@ -2,6 +2,7 @@ import { loadAddon } from '@k3/native-kit'
 import type { Refusal } from './refusal.js'
 import { root } from './root.js'
 
+/** How a native reader reads; a refusal is null where nothing was refused. */
 export interface NativeReaderInfo {
   readonly ioUring: boolean
   readonly ioUringRefusal: Refusal | null

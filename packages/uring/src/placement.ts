@@ -30,6 +30,7 @@ export const paddedBytes = (offset: number, length: number): number => {
 export type ReadNumbers = Float64Array
 export const readNumbers = 4
 
+/** The reads as C++ takes them, four numbers each. */
 export const toNumbers = (reads: readonly Read[]): ReadNumbers => {
   const numbers = new Float64Array(readNumbers * reads.length)
   for (let i = 0; i < reads.length; i++) {

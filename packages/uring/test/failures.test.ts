@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { allocRegion } from '../src/index.js'
-import { builtEntry, isBuilt, modesFor, patternFile, runNode, scratchFolder, withReader } from './scratch.js'
+import { builtEntry, modesFor, patternFile, runNode, scratchFolder, withReader } from './scratch.js'
 
 const { file, content } = patternFile(scratchFolder(), 'file', 100_000)
 const unreadable = '/proc/self/mem' // a regular file whose first page is mapped by nobody: reading it is EIO
@@ -24,9 +24,9 @@ describe.each(modesFor(unreadable))('a failing device under $backend', ({ backen
   })
 })
 
-const limited = isBuilt && spawnSync('prlimit', ['--version']).status === 0 ? describe : describe.skip // dist/, prlimit(1)
+const prlimit = spawnSync('prlimit', ['--version']).status === 0
 
-limited('a process at its limits', () => {
+describe.skipIf(!prlimit)('a process at its limits (needs prlimit)', () => {
   const report = (limit: string, attempt: string) => {
     const program = `
       import { execFileSync } from 'node:child_process'

@@ -3,7 +3,6 @@ import { allocRegion, openReader } from '../src/index.js'
 import {
   builtCommonJs,
   builtEntry,
-  isBuilt,
   modesFor,
   patternFile,
   runNode,
@@ -74,19 +73,20 @@ describe.each(modes)('with $backend, direct $direct', (options) => {
   })
 })
 
-const needsBuild = isBuilt ? describe : describe.skip // child processes run dist/: build first
-
-needsBuild.each(modes)('a process with $backend, direct $direct', (options) => {
-  const open = `
+// child processes run dist/, which the test command builds first
+const opening = (options: (typeof modes)[number]) => `
     const reader = openReader([${JSON.stringify(file)}], { ...${JSON.stringify(options)}, depth: 2 })
     const region = allocRegion(${32 * bytes})
     const start = () => reader.submit(Array.from({ length: 32 }, (_, i) =>
       ({ file: 0, offset: 0, length: ${content.length}, region, at: i * ${bytes} })))`
+
+const clean = { signal: null, stderr: '' }
+
+describe.each(modes)('a process with $backend, direct $direct', (options) => {
   const program = (body: string) => `
     import { allocRegion, openReader } from ${JSON.stringify(builtEntry)}
-    ${open}
+    ${opening(options)}
     ${body}`
-  const clean = { signal: null, stderr: '' }
 
   it('may exit with reads in flight', () => {
     expect(runNode(program('start(); process.exit(3)'))).toEqual({ ...clean, status: 3, stdout: '' })
@@ -129,12 +129,14 @@ needsBuild.each(modes)('a process with $backend, direct $direct', (options) => {
       console.log('alive')`
     expect(runNode(program(body), [], ['--expose-gc'])).toEqual({ ...clean, status: 0, stdout: 'alive\n' })
   })
+})
 
-  it('runs readers in worker threads that finish, exit or are terminated with reads in flight', () => {
+describe.each(modes)('worker threads with $backend, direct $direct', (options) => {
+  it('may finish, exit or be terminated with reads in flight', () => {
     const inWorker = `
       const { allocRegion, openReader } = require(${JSON.stringify(builtCommonJs)})
       const { parentPort, workerData } = require('node:worker_threads')
-      ${open}
+      ${opening(options)}
       const batch = start()
       if (workerData === 'await') batch.done.then(() => reader.close()).then(() => parentPort.postMessage('read'))
       else parentPort.postMessage('started')

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -53,7 +53,6 @@ export const withReader = async (
 
 export const builtEntry = new URL('../dist/index.js', import.meta.url).href
 export const builtCommonJs = fileURLToPath(new URL('../dist/index.cjs', import.meta.url))
-export const isBuilt = existsSync(new URL(builtEntry))
 
 /** Runs an ES module program in a Node of its own, with flags of its own, under `launcher` if given. */
 export const runNode = (program: string, launcher: string[] = [], flags: string[] = []) => {
