@@ -118,6 +118,10 @@ class Bytes {
       throw_coded(source.Env(), "ERR_NATIVE_ABI", "the memory region speaks another version of the native interface");
       return false;
     }
+    if (region->data == nullptr) {
+      throw_coded(source.Env(), "ERR_INVALID_HANDLE", "the memory region was closed before the op was created");
+      return false;
+    }
     region->retain(region);
     out->region_ = region;
     out->data_ = region->data + offset;
