@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import { poisoned, sameBits } from '../../native-kit/test-kit/arrays.js'
-import { allocRegion } from '../../uring/src/index.js'
 import { createMla, supportedIsas } from '../src/index.js'
 import { inputsOf, parametersOf, shapeOf } from './layer.js'
 
@@ -25,16 +24,6 @@ it('weights are read at any byte offset', () => {
       expect(sameBits(attend(moved), want)).toBe(true)
     }
   }
-})
-
-it('weights of a region are read where they lie, also after it was closed', () => {
-  const want = attend(createMla(shape, { kvNorm, kvUp }))
-  const region = allocRegion(8192)
-  const offset = 1027
-  region.view(offset, kvUp.byteLength).set(new Uint8Array(kvUp.buffer))
-  const mla = createMla(shape, { kvNorm, kvUp: { region, offset } })
-  region.close()
-  expect(sameBits(attend(mla), want)).toBe(true)
 })
 
 it('the gain of the norm is copied', () => {
