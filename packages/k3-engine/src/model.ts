@@ -33,6 +33,11 @@ export interface LayerObservation {
   readonly weights: Float32Array
 }
 
+/** Settings of a run, and who watches it. */
+interface WatchedRun extends RunOptions {
+  readonly observe?: ((layer: LayerObservation) => void) | undefined
+}
+
 // Long enough that the turn costs nothing beside a layer, short enough that Ctrl-C and timers feel immediate.
 const TURN_MS = 5
 
@@ -85,10 +90,7 @@ export class Model implements AsyncDisposable {
   }
 
   /** Logits after each id of a fresh sequence, f32 [ids, vocab]. @throws as `Session.append` */
-  async forward(
-    ids: ArrayLike<number>,
-    options: RunOptions & { observe?: (layer: LayerObservation) => void } = {}
-  ) {
+  async forward(ids: ArrayLike<number>, options: WatchedRun = {}) {
     this.#refuseDisposed()
     const state = SequenceState.empty(this.#mixers)
     return this.advance(state, ids, 'all', options)
@@ -105,7 +107,7 @@ export class Model implements AsyncDisposable {
     state: SequenceState,
     ids: ArrayLike<number>,
     rows: 'last' | 'all',
-    options: RunOptions & { observe?: (layer: LayerObservation) => void }
+    options: WatchedRun
   ): Promise<Float32Array> {
     const before = this.#turn
     const work = (async () => {
@@ -126,32 +128,49 @@ export class Model implements AsyncDisposable {
     state: SequenceState,
     ids: ArrayLike<number>,
     rows: 'last' | 'all',
-    { signal, onProgress, observe }: RunOptions & { observe?: (layer: LayerObservation) => void }
+    run: WatchedRun
   ): Promise<Float32Array> {
-    signal?.throwIfAborted()
+    run.signal?.throwIfAborted()
     this.#refuseDisposed()
+    state.refuseTorn()
     this.#checkIds(ids)
     state.reserve(ids.length, this.config.contextLength)
+    const out = new Float32Array((rows === 'all' ? ids.length : 1) * this.config.vocabSize)
+    state.busy = true
+    try {
+      await this.#runChunks(state, ids, out, run)
+    } catch (error) {
+      state.tear(error)
+      throw error
+    } finally {
+      state.busy = false
+    }
+    return out
+  }
+
+  /** out: f32 [ids, vocab], or [1, vocab] for the last id alone. What it throws leaves layers at different positions. */
+  async #runChunks(
+    state: SequenceState,
+    ids: ArrayLike<number>,
+    out: Float32Array,
+    { signal, onProgress, observe }: WatchedRun
+  ): Promise<void> {
     const { decoder } = this.#parts
     const vocab = this.config.vocabSize
-    const out = new Float32Array((rows === 'all' ? ids.length : 1) * vocab)
     const chunk = decoder.parts.scratch.maxTokens
     for (let first = 0; first < ids.length; first += chunk) {
       const part = Array.prototype.slice.call(ids, first, first + chunk) as number[]
       const last = first + part.length === ids.length
-      state.busy = true
       await decoder.advance(part, state.layers, (layer) => {
         observe?.(this.#observe(layer))
         onProgress?.(first + (part.length * (layer + 1)) / this.#mixers.length, ids.length)
         return this.#pause(signal)
       })
       state.position += part.length
-      state.busy = false
-      if (rows === 'all') decoder.logits(part.length, out.subarray(first * vocab))
+      if (out.length === ids.length * vocab) decoder.logits(part.length, out.subarray(first * vocab))
       else if (last) decoder.logits(1, out)
     }
     argmax(out)
-    return out
   }
 
   #checkIds(ids: ArrayLike<number>): void {

@@ -17,7 +17,6 @@ export interface RunOptions {
 export class Session implements AsyncDisposable {
   readonly #model: Model
   #state: SequenceState | null
-  #torn: unknown
 
   /** Made by `model.createSession()`. */
   constructor(model: Model, state: SequenceState) {
@@ -39,10 +38,11 @@ export class Session implements AsyncDisposable {
    * Appends ids and returns the logits after the last one, f32 [vocab], in a new array. Ids run in chunks; the bits do
    * not depend on how they are cut.
    * @throws ERR_K3_TOKEN_ID, ERR_K3_CONTEXT_FULL before anything ran; the session stays as it was
-   * @throws ERR_K3_LOGITS_NONFINITE, a read error, or `signal.reason`: the session is torn, later calls are refused
+   * @throws ERR_K3_LOGITS_NONFINITE, a read error, or `signal.reason`: the session is torn, and later calls, waiting ones
+   * included, are refused with ERR_K3_SESSION_TORN
    */
   async append(ids: ArrayLike<number>, options: RunOptions = {}): Promise<Float32Array> {
-    return this.#run((state) => this.#model.advance(state, ids, 'last', options))
+    return this.#model.advance(this.#live(), ids, 'last', options)
   }
 
   /** Appends one id: the decode step. Returns the logits, f32 [vocab], in a new array. @throws as `append` */
@@ -52,10 +52,10 @@ export class Session implements AsyncDisposable {
 
   /** Appends ids and returns the logits after each of them, f32 [ids, vocab]. @throws as `append` */
   async appendAll(ids: ArrayLike<number>, options: RunOptions = {}): Promise<Float32Array> {
-    return this.#run((state) => this.#model.advance(state, ids, 'all', options))
+    return this.#model.advance(this.#live(), ids, 'all', options)
   }
 
-  /** An independent copy of the sequence; costs `bytes` bytes. */
+  /** An independent copy of the sequence; costs `bytes` bytes. @throws ERR_K3_SESSION_BUSY while a call on it runs */
   fork(): Session {
     return new Session(this.#model, this.#live().copy())
   }
@@ -65,23 +65,9 @@ export class Session implements AsyncDisposable {
     this.#state = null
   }
 
-  async #run(work: (state: SequenceState) => Promise<Float32Array>): Promise<Float32Array> {
-    const state = this.#live()
-    const before = state.position
-    try {
-      return await work(state)
-    } catch (error) {
-      if (state.position !== before || state.busy) this.#torn = error
-      throw error
-    }
-  }
-
   #live(): SequenceState {
     if (this.#state === null) throw new K3Error('ERR_K3_DISPOSED', 'the session was disposed')
-    if (this.#torn !== undefined) {
-      const message = 'an earlier call on this session ended between two layers; start a new session'
-      throw new K3Error('ERR_K3_SESSION_TORN', message, { cause: this.#torn })
-    }
+    this.#state.refuseTorn()
     return this.#state
   }
 }

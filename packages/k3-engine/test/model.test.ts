@@ -104,6 +104,43 @@ describe('a model', () => {
     expect(fork.position).toBe(raw.prompt_ids.length + 1)
   })
 
+  it('tears no session for ids that were refused while another call on it ran', async () => {
+    const session = model.createSession()
+    const [ran, refused] = [session.append([1, 2]), session.append([-1])]
+    expect(await codeOf(refused)).toBe('ERR_K3_TOKEN_ID')
+    expect(await ran).toEqual((await model.forward([1, 2])).slice(-model.config.vocabSize))
+    await session.step(3)
+    expect(session.position).toBe(3)
+  })
+
+  it('refuses a call that waited behind one that tore the session', async () => {
+    const controller = new AbortController()
+    const session = model.createSession()
+    const work = session.append(new Array(100).fill(7), {
+      signal: controller.signal,
+      onProgress: () => controller.abort()
+    })
+    const waiting = session.step(1)
+    expect(await codeOf(work)).not.toBe('resolved')
+    expect(await codeOf(waiting)).toBe('ERR_K3_SESSION_TORN')
+  })
+
+  it('refuses to fork a session whose layers are at different positions', async () => {
+    const session = model.createSession()
+    const codes = new Set<unknown>()
+    const onProgress = () => {
+      try {
+        session.fork()
+      } catch (error) {
+        codes.add((error as { code?: string }).code)
+      }
+    }
+    const logits = await session.append(raw.prompt_ids, { onProgress })
+    expect([...codes]).toEqual(['ERR_K3_SESSION_BUSY'])
+    expect(await session.fork().step(5)).toEqual(await session.step(5))
+    expect(logits).toEqual((await model.forward(raw.prompt_ids)).slice(-model.config.vocabSize))
+  })
+
   it('observes routing and the residual prefix of every layer', async () => {
     const layers: number[] = []
     await model.forward(raw.prompt_ids, {
