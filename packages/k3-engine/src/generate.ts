@@ -96,7 +96,7 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
   }
 }
 
-/** Runs the prompt and gives its progress as it happens; returns the logits after it. */
+/** Runs the prompt and gives its progress as it happens; returns the logits after it. Leaving it ends the run. */
 async function* prefill(
   session: Session,
   prompt: ArrayLike<number>,
@@ -105,8 +105,9 @@ async function* prefill(
   let latest: { done: number; total: number } | null = null
   let wake: (() => void) | null = null
   let logits: Float32Array | null = null
+  const left = new AbortController()
   const work = session.append(prompt, {
-    signal,
+    signal: signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]),
     onProgress: (done, total) => {
       latest = { done, total }
       wake?.()
@@ -115,16 +116,20 @@ async function* prefill(
   const finished = work.then((value) => {
     logits = value
   })
-  while (logits === null) {
-    const moved = new Promise<void>((resolve) => {
-      wake = resolve
-    })
-    await Promise.race([finished, moved])
-    if (latest !== null)
-      yield { type: 'progress', phase: 'prefill', ...(latest as { done: number; total: number }) }
-    latest = null
+  try {
+    while (logits === null) {
+      const moved = new Promise<void>((resolve) => {
+        wake = resolve
+      })
+      await Promise.race([finished, moved])
+      if (latest !== null)
+        yield { type: 'progress', phase: 'prefill', ...(latest as { done: number; total: number }) }
+      latest = null
+    }
+    return logits
+  } finally {
+    left.abort()
   }
-  return logits
 }
 
 /** The generated ids, their text, and why it ended. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expectedFile, modelDir } from '@k3/demo-model'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { GenerationPart } from '../src/generate.js'
+import type { Layer } from '../src/interfaces.js'
 import type { Model } from '../src/model.js'
 import type { ModelOptions } from '../src/model-options.js'
 import { openModel } from '../src/open-model.js'
@@ -199,6 +200,24 @@ describe('a model', () => {
     expect((await model.generate({ ids: raw.prompt_ids, maxTokens: 1 })).ids).toEqual(
       raw.output_ids.slice(0, 1)
     )
+  })
+
+  it('ends the run of a prompt that is left early', async () => {
+    let layers = 0
+    const count = (layer: Layer): Layer => ({
+      createState: () => layer.createState(),
+      forward: (...run) => {
+        layers++
+        layer.forward(...run)
+      }
+    })
+    await withModel({ chunkTokens: 1, parts: { layer: count } }, async (counted) => {
+      for await (const part of counted.generate({ ids: new Array(400).fill(7), maxTokens: 1 })) {
+        if (part.type === 'progress') break
+      }
+      await counted.createSession().step(1)
+      expect(layers).toBeLessThan(400 * 13)
+    })
   })
 
   it('cannot be both iterated and awaited', async () => {
