@@ -3,7 +3,11 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const inRoot = { cwd: fileURLToPath(new URL('..', import.meta.url)), shell: process.platform === 'win32' }
+const inRoot = {
+  cwd: fileURLToPath(new URL('..', import.meta.url)),
+  shell: process.platform === 'win32',
+  env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
+}
 const build = spawnSync('turbo', ['run', 'build', '--output-logs=errors-only'], {
   ...inRoot,
   stdio: ['ignore', 2, 2]

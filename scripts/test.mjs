@@ -7,7 +7,12 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const run = (command, args) =>
-  spawnSync(command, args, { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' }).status ?? 1
+  spawnSync(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+    env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
+  }).status ?? 1
 
 if (run('turbo', ['run', 'build', '--output-logs=errors-only']) !== 0) process.exit(1)
 const scratch = mkdtempSync(path.join(tmpdir(), 'k3-test-'))

@@ -4,7 +4,6 @@
     {
       "target_name": "bf16_linear",
       "sources": ["native/addon.cc", "native/matvec_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["bf16_linear_avx2", "bf16_linear_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/matvec_neon.cc"] }]

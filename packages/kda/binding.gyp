@@ -4,7 +4,6 @@
     {
       "target_name": "kda",
       "sources": ["native/addon.cc", "native/kda_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["kda_avx2", "kda_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/kda_neon.cc"] }]

@@ -4,7 +4,6 @@
     {
       "target_name": "mla",
       "sources": ["native/addon.cc", "native/mla_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["mla_avx2", "mla_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/mla_neon.cc"] }]

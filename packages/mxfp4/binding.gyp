@@ -4,7 +4,6 @@
     {
       "target_name": "mxfp4",
       "sources": ["native/addon.cc", "native/format.cc", "native/matmul_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["mxfp4_avx2", "mxfp4_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/matmul_neon.cc"] }]

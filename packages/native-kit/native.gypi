@@ -10,16 +10,20 @@
     ]
   },
   "target_defaults": {
-    "include_dirs": ["<(module_root_dir)/../native-kit/include"],
+    # node-addon-api is headers alone. Its gyp target would do the same, but gyp writes that target's makefile to one place
+    # for all packages, and two of them building at once overwrite each other's.
+    "include_dirs": ["<(module_root_dir)/../native-kit/include", "<!(node -p \"require('node-addon-api').include_dir\")"],
     # the second: a worker may be terminated inside a native call, and an exception that cannot be thrown any more is no
     # reason to end the process
-    "defines": ["NAPI_VERSION=9", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
+    "defines": ["NAPI_VERSION=9", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS",
+                "NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS"],
     "cflags": ["-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra", "-O3",
                "-ffp-contract=off", "-fno-math-errno"],
-    "cflags_cc": ["-std=c++17", "-fno-gnu-unique"],
+    "cflags_cc": ["-std=c++17", "-fno-gnu-unique", "-fno-exceptions"],
     "xcode_settings": {
       "MACOSX_DEPLOYMENT_TARGET": "11.0",
       "GCC_SYMBOLS_PRIVATE_EXTERN": "YES",
+      "GCC_ENABLE_CPP_EXCEPTIONS": "NO",
       "CLANG_CXX_LANGUAGE_STANDARD": "c++17",
       "OTHER_CFLAGS": ["-O3", "-ffp-contract=off", "-fno-math-errno"]
     },

@@ -4,7 +4,6 @@
     {
       "target_name": "synth",
       "sources": ["native/addon.cc", "native/fill_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["synth_avx2", "synth_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/fill_neon.cc"] }]

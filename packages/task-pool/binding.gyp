@@ -3,8 +3,7 @@
   "targets": [
     {
       "target_name": "task_pool",
-      "sources": ["native/addon.cc", "native/pool.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"]
+      "sources": ["native/addon.cc", "native/pool.cc"]
     }
   ]
 }

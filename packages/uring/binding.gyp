@@ -5,8 +5,7 @@
       "target_name": "uring",
       "sources": ["native/addon.cc", "native/batch.cc", "native/buffer_table.cc", "native/files.cc", "native/loop_signal.cc",
                   "native/pread_backend.cc", "native/reader.cc", "native/region.cc", "native/ring.cc",
-                  "native/uring_backend.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"]
+                  "native/uring_backend.cc"]
     }
   ]
 }

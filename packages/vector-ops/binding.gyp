@@ -4,7 +4,6 @@
     {
       "target_name": "vector_ops",
       "sources": ["native/addon.cc", "native/vector_ops_scalar.cc"],
-      "dependencies": ["<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
       "conditions": [
         ["target_arch=='x64'", { "dependencies": ["vector_ops_avx2", "vector_ops_avx512"] }],
         ["target_arch=='arm64'", { "sources": ["native/vector_ops_neon.cc"] }]
