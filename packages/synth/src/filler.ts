@@ -37,11 +37,12 @@ export function createFiller(geometry: Geometry, seed: bigint, options: NativeOp
   if (seed < 0n || seed >= SEEDS) throw outOfRange(`seed must lie between 0 and 2^64 - 1, got ${seed}`)
   const handle = native().create(options.pool?.handle, resolveIsa(options.isa, supportedIsas()))
   // a tensor is usually filled in several pieces, one after the other
-  let last: { readonly name: string; readonly parameters: Float64Array } | undefined
-  const parametersOf = ({ name, dtype, shape }: SynthTensor): Float64Array => {
-    if (last?.name !== name) {
+  let last: { readonly tensor: SynthTensor; readonly parameters: Float64Array } | undefined
+  const parametersOf = (tensor: SynthTensor): Float64Array => {
+    if (last?.tensor !== tensor) {
+      const { name, dtype, shape } = tensor
       const s = streamOf(seed, name, dtype, ruleFor(name, shape, geometry))
-      last = { name, parameters: Float64Array.of(s.k0, s.k1, s.kind, s.offset, s.slope, s.unit, s.live) }
+      last = { tensor, parameters: Float64Array.of(s.k0, s.k1, s.kind, s.offset, s.slope, s.unit, s.live) }
     }
     return last.parameters
   }

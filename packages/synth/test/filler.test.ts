@@ -51,6 +51,20 @@ describe.each(supportedIsas())('createFiller with isa %s', (isa) => {
 })
 
 describe('createFiller', () => {
+  test('heeds dtype and shape, not the name alone', () => {
+    const filler = createFiller(geometry, 11n)
+    const { name } = TENSORS[0]!
+    for (const tensor of [
+      { name, dtype: 'BF16', shape: [512, 192] },
+      { name, dtype: 'BF16', shape: [512, 768] },
+      { name, dtype: 'F32', shape: [512, 768] }
+    ] as const) {
+      const out = Buffer.alloc(64)
+      filler.fill(tensor, 0, out)
+      expect(out.equals(reference(11n, tensor, 0, 64)), `${tensor.dtype} ${tensor.shape}`).toBe(true)
+    }
+  })
+
   test('puts pieces together seamlessly', () => {
     const filler = createFiller(geometry, 11n)
     const whole = Buffer.alloc(200_000)
