@@ -140,11 +140,16 @@ class UringBackend : public Backend {
   // is still writing into the regions and is waited for by looking.
   void submit_refused(int error) {
     if (!worth_retrying(error)) {
+      bool deaf = false;
       for (uint64_t slot; ring_.take_back(&slot);) {
-        if (slot == kWakeUp) continue;
+        if (slot == kWakeUp) {
+          deaf = true;
+          continue;
+        }
         in_flight_[slot].fail(error);
         free_.push_back(static_cast<uint32_t>(slot));
       }
+      if (deaf) arm_wake_up();  // or a later push() would wake nobody
       give_up(error);
     }
     const timespec pause = {0, 1000000};
