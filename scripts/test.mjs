@@ -24,9 +24,14 @@ const status = run('vitest', [
   `--outputFile.json=${report}`,
   ...process.argv.slice(2)
 ])
-const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
   readFileSync(report, 'utf8')
 )
 rmSync(scratch, { recursive: true })
-console.log(`${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests + numTodoTests} skipped`)
+// a file that could not be loaded has failed without a test of its own
+const brokenFiles = testResults.filter(
+  (file) => file.status === 'failed' && file.assertionResults.every(({ status }) => status !== 'failed')
+)
+const failed = numFailedTests + brokenFiles.length
+console.log(`${numPassedTests} passed, ${failed} failed, ${numPendingTests + numTodoTests} skipped`)
 process.exit(status)
