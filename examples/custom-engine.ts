@@ -51,8 +51,9 @@ export class BlockingExperts implements ExpertSource {
       take: (i: number): number => {
         const at = i * this.#bytes
         const descriptor = openSync(this.#checkpoint.files[area.file]!, 'r')
-        readSync(descriptor, this.region.view(at, area.bytes), 0, area.bytes, area.base(ids[i]!))
+        const got = readSync(descriptor, this.region.view(at, area.bytes), 0, area.bytes, area.base(ids[i]!))
         closeSync(descriptor)
+        if (got !== area.bytes) throw new Error(`${got} of ${area.bytes} bytes of an expert could be read`)
         this.reads++
         return at
       },
