@@ -1,4 +1,4 @@
-import { apart, atLeast, count, type NativeOptions, type Region, resolveIsa } from '@k3/native-kit'
+import { aboveZero, apart, atLeast, count, type NativeOptions, type Region, resolveIsa } from '@k3/native-kit'
 import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'
 import { bindRegion, type ExpertLayout, expertBytes, scaleTensors } from './expert-layout.js'
@@ -107,10 +107,8 @@ const checkSpec = ({ latent, inner, topK, beta, linearBeta }: ExpertSpec): void 
   wholeGroups('latent', latent)
   wholeGroups('inner', inner)
   count('topK', topK, 1)
-  for (const cap of [beta, linearBeta]) {
-    if (!(Math.fround(cap) > 0 && Math.fround(cap) < Infinity))
-      throw rangeError(`beta and linearBeta must be above zero, got ${cap}`)
-  }
+  aboveZero('beta', beta)
+  aboveZero('linearBeta', linearBeta)
 }
 
 const bind = (spec: ExpertSpec, source: [object, number], { pool, isa, limits }: ExpertOptions): object => {
