@@ -153,7 +153,7 @@ const PROJECTOR: readonly Row<VisionDims>[] = [
 ]
 
 /** The released vision tower: what vision tensors are held against when config.json has no `vision_config`. */
-export const RELEASED_VISION: VisionConfig = {
+const RELEASED_VISION: VisionConfig = {
   blockCount: 27,
   hiddenSize: 1024,
   qkvSize: 1536,
@@ -241,7 +241,7 @@ export function byFileOrder(a: TensorRecord, b: TensorRecord): number {
 }
 
 /** Bytes of one element. */
-export const DTYPE_BYTES: Readonly<Record<TensorDtype, number>> = { F32: 4, BF16: 2, U8: 1 }
+const DTYPE_BYTES: Readonly<Record<TensorDtype, number>> = { F32: 4, BF16: 2, U8: 1 }
 
 /** Size of a tensor's data in bytes. */
 export const tensorBytes = ({ dtype, shape }: Pick<TensorRecord, 'dtype' | 'shape'>): number =>

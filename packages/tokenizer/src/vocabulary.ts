@@ -113,7 +113,7 @@ export class Vocabulary {
 export const extendHash = (hash: number, byte: number): number => (Math.imul(hash, BASE) + byte + 1) | 0
 
 /** The hash of `bytes[start .. end)`. */
-export const hashRange = (bytes: Uint8Array, start: number, end: number): number => {
+const hashRange = (bytes: Uint8Array, start: number, end: number): number => {
   let hash = 0
   for (let i = start; i < end; i++) hash = extendHash(hash, bytes[i]!)
   return hash

@@ -1,7 +1,7 @@
 import { count } from '@k3/native-kit'
 import { outOfRange } from './errors.js'
 
-export const pageBytes = 4096
+const pageBytes = 4096
 
 /**
  * One read: file bytes [offset, offset + length) land at region bytes [at + offset % 4096, …), and nothing outside
