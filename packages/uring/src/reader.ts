@@ -66,7 +66,10 @@ class NativeReader implements Reader {
   }
 
   close(): Promise<void> {
-    this.#closed ??= new Promise((resolve) => native().closeReader(this.handle, resolve))
+    this.#closed ??= new Promise<Reader>((resolve) => {
+      // the callback holds this reader: collected while it closes, it would never call
+      native().closeReader(this.handle, () => resolve(this))
+    }).then(() => undefined)
     return this.#closed
   }
 

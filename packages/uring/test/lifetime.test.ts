@@ -118,6 +118,20 @@ describe.each(modes)('a process with $backend, direct $direct', (options) => {
     expect(runNode(program(body))).toEqual({ ...clean, status: 0, stdout: 'closed\n' })
   })
 
+  it('closes a reader, and tells so, that nobody else holds', () => {
+    const body = `
+      const closing = [0, 32].map((reads) => {
+        const dropped = openReader([${JSON.stringify(file)}], { ...${JSON.stringify(options)}, depth: 2 })
+        for (let i = 0; i < reads; i++)
+          dropped.submit([{ file: 0, offset: 0, length: ${content.length}, region, at: i * ${bytes} }])
+        return dropped.close()
+      })
+      for (let i = 0; i < 3; i++) { globalThis.gc(); await new Promise(setImmediate) }
+      await Promise.all(closing)
+      console.log('closed')`
+    expect(runNode(program(body), [], ['--expose-gc'])).toEqual({ ...clean, status: 0, stdout: 'closed\n' })
+  })
+
   it('collects readers, batches and regions that were dropped with reads in flight', () => {
     const body = `
       for (let i = 0; i < 20; i++) {
