@@ -46,6 +46,12 @@ describe('k3 self-test --ops', { timeout: 60_000 }, () => {
     writeFileSync(manifest, JSON.stringify(rows))
     return dir
   }
+  test('does not pass when there is nothing to check', async () => {
+    const { code, stdout, stderr } = await k3(['self-test', '--ops', copied((rows) => rows.splice(0))])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain('states nothing to check')
+  })
+
   const row = (rows: Record<string, unknown>[], op: string) => rows.find((each) => each.op === op)!
 
   test.each([

@@ -42,7 +42,7 @@ Example:
 One line a check on stdout; exit code 1 when one fails.`
 
 const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
-  const { expected, model, hashFiles, json, threads, isa = 'auto' } = flags
+  const { ops, expected, model, hashFiles, json, threads, isa = 'auto' } = flags
   if ((expected === undefined) !== (model === undefined))
     throw new UsageError('--expected and --model need each other')
   if (hashFiles !== undefined && expected === undefined) throw new UsageError('--hash-files needs --expected')
@@ -59,6 +59,7 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   } finally {
     interrupt.release()
   }
+  if (checks.length === 0) throw new UsageError(`${ops ?? expected} states nothing to check`)
   const failures = checks.filter(({ ok }) => !ok).length
   const passed = checks.length - failures
   if (json === undefined) output.answer(`${passed} passed, ${failures} failed\n`)
