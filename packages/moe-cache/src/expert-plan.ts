@@ -51,7 +51,6 @@ const NO_ARRAYS = new PlanArrays(0)
 export class OpenPlan implements ExpertPlan {
   readonly layer: number
   arrays: PlanArrays
-  open = true
   count = 0
   hitCount = 0
   joinedCount = 0
@@ -86,7 +85,6 @@ export class OpenPlan implements ExpertPlan {
   close(): PlanArrays {
     const arrays = this.arrays
     this.arrays = NO_ARRAYS
-    this.open = false
     this.count = this.hitCount = this.joinedCount = this.missCount = 0
     return arrays
   }

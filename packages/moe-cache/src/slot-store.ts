@@ -6,9 +6,9 @@ import { grown } from './growable.js'
 const EMPTY = -1
 
 /**
- * What each slot holds, how many plans pin it and whether one is filling it. A slot is always exactly one of: free (on the free list), being
- * filled (pinned by the plan that claimed it), resident, lost (its filler gave up while others had joined: empty, and
- * pinned by those), or retired (removed by a shrink).
+ * What each slot holds, how many plans pin it and whether one is filling it. A slot is always exactly one of: free (on
+ * the free list), being filled (pinned by the plan that claimed it), resident, lost (its filler gave up while others had
+ * joined: empty, and pinned by those), or retired (removed by a shrink).
  */
 export class SlotStore {
   readonly #policy: EvictionPolicy
@@ -118,11 +118,9 @@ export class SlotStore {
     return retired.sort()
   }
 
-  /** Evicts every expert; nothing may be pinned. Returns how many there were. */
-  empty(): number {
-    const evicted = this.resident
+  /** Evicts every expert; nothing may be pinned. */
+  empty(): void {
     while (this.resident > 0) this.#free.push(this.#evict(EMPTY))
-    return evicted
   }
 
   #evict(layer: number): number {
