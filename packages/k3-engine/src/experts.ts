@@ -139,7 +139,7 @@ class DiskBatch implements ExpertBatch {
   }
 }
 
-/** Waits for a read whatever becomes of it; false when it failed, which `take` has reported. */
+/** Waits for a read whatever becomes of it; false when it failed, which changes nothing: the batch is given up. */
 const settle = (reads: Batch, index: number): boolean => {
   try {
     reads.wait(index)
