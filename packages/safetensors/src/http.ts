@@ -175,7 +175,8 @@ async function refuse(
   url: string
 ): Promise<SafetensorsError> {
   const contentRange = response.headers.get('content-range')
-  await response.body?.cancel()
+  // a body that has broken off cannot be cancelled; the status is what there is to say
+  await Promise.allSettled([response.body?.cancel()])
   const found = `status ${response.status}${contentRange === null ? '' : `, content-range '${contentRange}'`}`
   return new SafetensorsError(code, `expected ${expected}, found ${found}`, { file: url })
 }

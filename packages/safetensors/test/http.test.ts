@@ -290,6 +290,16 @@ describe('over a real server', () => {
     expect(await codeOf(() => source.openFile('x'))).toBe('ERR_SAFETENSORS_HTTP_REQUEST')
   })
 
+  test('a refused answer whose body breaks off is named by its status', async () => {
+    const fetch = async () => {
+      const body = new ReadableStream({ pull: (controller) => controller.error(new Error('cut')) })
+      return new Response(body, { status: 503 })
+    }
+    const source = new HttpRangeSource(BASE, { fetch })
+    expect(await codeOf(() => source.openFile('x'))).toBe('ERR_SAFETENSORS_HTTP_STATUS')
+    expect(await codeOf(() => source.openSharded())).toBe('ERR_SAFETENSORS_HTTP_STATUS')
+  })
+
   test('the signal ends a silent server with its own reason', async () => {
     const controller = new AbortController()
     const base = await serve(() => controller.abort(new Error('enough')))
