@@ -34,6 +34,8 @@ export const createLinearGroup = (linears: readonly Linear[]): LinearGroup => {
     for (let i = 0; i < rows.length; i++) {
       atLeast('outs[i]', outs[i]!, tokens * rows[i]!)
       apart('x', x, tokens * cols, outs[i]!, tokens * rows[i]!)
+      for (let j = 0; j < i; j++)
+        apart(`outs[${j}]`, outs[j]!, tokens * rows[j]!, outs[i]!, tokens * rows[i]!)
     }
     native().applyGroup(handles, x, outs, tokens)
   }

@@ -43,12 +43,13 @@ describe('bf16-linear refuses', () => {
     expect((error as Error).message).toContain(name)
   })
 
-  it('an output that overlaps its input', () => {
+  it('an output that overlaps its input or another output', () => {
     const memory = f32(32)
     const calls = [
       () => linear.apply(memory, memory, 1),
       () => linear.apply(memory.subarray(4), memory.subarray(2), 1),
-      () => createLinearGroup([linear, linear]).apply(memory, [f32(4), memory.subarray(7)], 1)
+      () => createLinearGroup([linear, linear]).apply(memory, [f32(4), memory.subarray(7)], 1),
+      () => createLinearGroup([linear, linear]).apply(f32(8), [memory, memory.subarray(3)], 1)
     ]
     for (const call of calls) expect(thrown(call)).toEqual(outOfRange)
     linear.apply(memory, memory.subarray(8), 1)
