@@ -46,6 +46,7 @@ const PRESETS = {
 export const presets: readonly string[] = Object.keys(PRESETS)
 
 const LIMIT = 2 ** 31 - 1
+const MAX_LAYERS = 1024 // what config.json may state
 
 /**
  * A preset with fields replaced. Without `full_attn_layers` every fourth layer and the last have full attention.
@@ -64,9 +65,16 @@ export function geometryOf(preset: string, settings: readonly string[] = []): Ge
     if (name === 'full_attn_layers') full = value.split(',').map((part) => positiveInteger(name, part))
     else geometry[knownField(name)] = positiveInteger(name, value)
   }
+  if (geometry.num_hidden_layers > MAX_LAYERS) refuseLayers(geometry.num_hidden_layers)
   const complete = { ...geometry, full_attn_layers: full === undefined ? everyFourth(geometry) : full }
   check(complete)
   return complete
+}
+
+/** Before anything is listed by layer: the list itself would not fit. */
+function refuseLayers(layers: number): never {
+  const message = `num_hidden_layers is ${layers}, expected at most ${MAX_LAYERS}`
+  throw new SynthError('ERR_SYNTH_GEOMETRY', 'num_hidden_layers', message)
 }
 
 function split(setting: string): [string, string] {
