@@ -63,8 +63,8 @@ export const generate = (model: Model, request: GenerationRequest): Generation =
 }
 
 async function* run(model: Model, request: GenerationRequest): AsyncGenerator<GenerationPart> {
-  const { maxTokens, sampler = greedy, signal, stop = [] } = request
   checkRequest(request)
+  const { maxTokens, sampler = greedy, signal, stop = [] } = request
   const prompt = promptIds(model, request)
   const session = model.createSession()
   try {
@@ -73,7 +73,7 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
     const prefilled = performance.now()
     const output = new OutputText(model, stop)
     while (output.finishReason === null) {
-      const id = sampler.pick(logits)
+      const id = pick(sampler, logits, model.config.vocabSize)
       yield { type: 'text', id, text: output.push(id) }
       if (output.finishReason !== null) break
       if (output.ids.length === maxTokens || session.position === model.config.contextLength) break
@@ -94,6 +94,14 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
   } finally {
     await session[Symbol.asyncDispose]()
   }
+}
+
+/** A sampler is the caller's code: what it picks is checked before it becomes part of the answer. */
+const pick = (sampler: Sampler, logits: Float32Array, vocabSize: number): number => {
+  const id = sampler.pick(logits)
+  if (Number.isInteger(id) && id >= 0 && id < vocabSize) return id
+  const message = `the sampler picked ${String(id)}; ids are whole numbers below ${vocabSize}`
+  throw new K3Error('ERR_K3_TOKEN_ID', message, { have: id, need: vocabSize - 1 })
 }
 
 /** Runs the prompt and gives its progress as it happens; returns the logits after it. Leaving it ends the run. */
@@ -175,12 +183,24 @@ class OutputText {
   }
 }
 
-const checkRequest = ({ prompt, ids, maxTokens, stop = [] }: GenerationRequest): void => {
+const FIELDS = ['prompt', 'ids', 'maxTokens', 'sampler', 'signal', 'stop']
+
+const checkRequest = (request: GenerationRequest): void => {
   const refuse = (field: string, message: string) => new K3Error('ERR_K3_REQUEST', message, { field })
+  if (typeof request !== 'object' || request === null) throw refuse('request', 'a request is an object')
+  const unknown = Object.keys(request).find((field) => !FIELDS.includes(field))
+  if (unknown !== undefined) throw refuse(unknown, `unknown field ${unknown}; known: ${FIELDS.join(', ')}`)
+  const { prompt, ids, maxTokens, sampler = greedy, signal, stop = [] } = request
   if (!Number.isSafeInteger(maxTokens) || maxTokens < 1) {
     throw refuse('maxTokens', `maxTokens must be a whole number of at least 1, got ${maxTokens}`)
   }
   if ((prompt === undefined) === (ids === undefined)) throw refuse('prompt', 'give either prompt or ids')
+  if (prompt !== undefined && typeof prompt !== 'string') throw refuse('prompt', 'prompt must be a string')
+  if (typeof sampler?.pick !== 'function') throw refuse('sampler', 'sampler must have a method pick')
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw refuse('signal', 'signal must be an AbortSignal')
+  if (!Array.isArray(stop) || stop.some((text) => typeof text !== 'string'))
+    throw refuse('stop', 'stop must be an array of strings')
   if (stop.includes('')) throw refuse('stop', 'an empty stop text would end every generation at once')
 }
 

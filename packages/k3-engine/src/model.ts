@@ -175,6 +175,8 @@ export class Model implements AsyncDisposable {
 
   #checkIds(ids: ArrayLike<number>): void {
     const { vocabSize } = this.config
+    if (!Number.isSafeInteger(ids?.length))
+      throw new K3Error('ERR_K3_TOKEN_ID', 'expected an array of token ids', { have: ids })
     if (ids.length === 0)
       throw new K3Error('ERR_K3_TOKEN_ID', 'there is no token to run', { have: 0, need: 1 })
     for (let i = 0; i < ids.length; i++) {

@@ -28,6 +28,8 @@ const PLANNED_CONTEXT_TOKENS = 4096
  * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
  */
 export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
+  knownFields('options', options, OPTIONS)
+  if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
   const checkpoint = await openCheckpoint(dir)
   const plan = firstLayers(checkpoint, options.layers)
   const tokenizer = openTokenizer(dir, checkpoint)
@@ -114,6 +116,16 @@ const openTokenizer = (dir: string, { config }: Checkpoint): Tokenizer | null =>
 /** A folder with the released geometry claims to be Kimi-K3, so its vocabulary has to be the official one. */
 const isReleasedModel = ({ layerCount, hiddenSize, vocabSize }: Checkpoint['config']): boolean =>
   layerCount === 93 && hiddenSize === 7168 && vocabSize === 163_840
+
+const OPTIONS = ['threads', 'isa', 'cacheSlots', 'chunkTokens', 'layers', 'parts']
+const PARTS = ['policy', 'experts', 'weights', 'layer']
+
+/** A misspelt setting would be ignored without a word. */
+const knownFields = (name: string, value: object, known: readonly string[]): void => {
+  if (typeof value !== 'object' || value === null) throw badOption(name, 'an object', value)
+  const unknown = Object.keys(value).find((field) => !known.includes(field))
+  if (unknown !== undefined) throw badOption(name, `an object of ${known.join(', ')}`, unknown)
+}
 
 const wholeNumber = (field: string, value: number | undefined, otherwise: number): number => {
   if (value === undefined) return otherwise

@@ -39,7 +39,8 @@ export const createSampler = ({ temperature, topP, seed }: SamplerSettings): Sam
     throw outOfRange('temperature', 'a finite number of at least 0', temperature)
   }
   if (!(topP > 0 && topP <= 1)) throw outOfRange('topP', 'a number in (0, 1]', topP)
-  if (seed < 0n || seed >= 1n << 64n) throw outOfRange('seed', 'a whole number in 0 … 2^64 - 1', seed)
+  if (typeof seed !== 'bigint' || seed < 0n || seed >= 1n << 64n)
+    throw outOfRange('seed', 'a bigint in 0 … 2^64 - 1', seed)
   if (temperature === 0) return greedy
   const random = new Random(seed)
   return { pick: (logits) => draw(logits, temperature, topP, random.next()) }

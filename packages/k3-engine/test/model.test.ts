@@ -172,9 +172,26 @@ describe('a model', () => {
     ['both a prompt and ids', { prompt: 'a', ids: [1], maxTokens: 1 }],
     ['neither', { maxTokens: 1 }],
     ['zero tokens', { ids: [1], maxTokens: 0 }],
-    ['an empty stop text', { ids: [1], maxTokens: 1, stop: [''] }]
+    ['an empty stop text', { ids: [1], maxTokens: 1, stop: [''] }],
+    ['a stop text that is no string', { ids: [1], maxTokens: 1, stop: [5] }],
+    ['a stop text without its list', { ids: [1], maxTokens: 1, stop: 'x' }],
+    ['a prompt that is no string', { prompt: 5, maxTokens: 1 }],
+    ['a sampler that cannot pick', { ids: [1], maxTokens: 1, sampler: {} }],
+    ['no sampler in its place', { ids: [1], maxTokens: 1, sampler: null }],
+    ['a signal that is none', { ids: [1], maxTokens: 1, signal: {} }],
+    ['a misspelt field', { ids: [1], maxTokens: 1, stops: ['x'] }],
+    ['nothing in it', null]
   ])('refuses a request with %s', async (_, request) => {
-    expect(await codeOf(Promise.resolve(model.generate(request)))).toBe('ERR_K3_REQUEST')
+    expect(await codeOf(Promise.resolve(model.generate(request as never)))).toBe('ERR_K3_REQUEST')
+  })
+
+  it.each([-1, 1984, 0.5, Number.NaN, '1', undefined])('refuses the pick %s of a sampler', async (id) => {
+    const request = { ids: [1], maxTokens: 1, sampler: { pick: () => id as number } }
+    expect(await codeOf(Promise.resolve(model.generate(request)))).toBe('ERR_K3_TOKEN_ID')
+  })
+
+  it.each([undefined, null, 5, {}])('refuses %s in place of ids', async (ids) => {
+    expect(await codeOf(model.forward(ids as never))).toBe('ERR_K3_TOKEN_ID')
   })
 
   it('rejects with the reason of an abort, also in the middle of a prompt, and stays usable', async () => {
@@ -263,10 +280,14 @@ describe('openModel', () => {
     ['ERR_K3_OPTION', { threads: 0 }],
     ['ERR_K3_OPTION', { chunkTokens: 1.5 }],
     ['ERR_K3_OPTION', { layers: 14 }],
+    ['ERR_K3_OPTION', { thread: 2 }],
+    ['ERR_K3_OPTION', null],
+    ['ERR_K3_OPTION', { parts: 5 }],
+    ['ERR_K3_OPTION', { parts: { expert: () => null } }],
     ['ERR_K3_CACHE_SLOTS', { cacheSlots: 3 }],
     ['ERR_ISA_UNSUPPORTED', { isa: 'neon' }]
   ] as const)('refuses with %s the options %o', async (code, options) => {
-    expect(await codeOf(openModel(modelDir, options))).toBe(code)
+    expect(await codeOf(openModel(modelDir, options as never))).toBe(code)
   })
 
   it('runs only the first layers when asked to', async () => {

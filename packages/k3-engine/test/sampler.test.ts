@@ -40,9 +40,10 @@ describe('createSampler', () => {
     { topP: 1.01 },
     { topP: Number.NaN },
     { seed: -1n },
-    { seed: 1n << 64n }
+    { seed: 1n << 64n },
+    { seed: 7 }
   ])('refuses %o', (wrong) => {
-    expect(code(() => createSampler({ ...settings, ...wrong }))).toBe('ERR_K3_SAMPLER')
+    expect(code(() => createSampler({ ...settings, ...wrong } as never))).toBe('ERR_K3_SAMPLER')
   })
 
   it('is greedy at temperature 0 and at the smallest temperature', () => {
