@@ -70,6 +70,12 @@ describe('the k3 process', { timeout: 60_000 }, () => {
     }
   })
 
+  test.skipIf(!existsSync('/dev/full'))('names a full disk behind stdout (needs /dev/full)', () => {
+    const command = `"${process.execPath}" "${main}" generate Hi --max-tokens 3 --threads 1 --quiet > /dev/full`
+    const { status, stderr } = spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 60_000 })
+    expect([status, stderr]).toEqual([4, expect.stringMatching(/^k3: .* \[ENOSPC\]\n$/)])
+  })
+
   test.skipIf(!onPosix)('goes on when nobody reads its stderr (needs a shell with pipes)', async () => {
     const command = `"${process.execPath}" "${main}" generate Hi --max-tokens 3 --threads 1 2> >(exec true)`
     const { status, stdout } = spawnSync('bash', ['-c', command], { encoding: 'utf8', timeout: 60_000 })
