@@ -204,6 +204,8 @@ describe('k3 self-test --expected', { timeout: 60_000 }, () => {
     ['--expected without --model', ['--expected', 'a']],
     ['--model without --expected', ['--model', 'a']],
     ['--hash-files without --expected', ['--hash-files']],
+    ['--cache-slots for ops', ['--ops', fixture('ops'), '--cache-slots', '8']],
+    ['--chunk-tokens for ops', ['--ops', fixture('ops'), '--chunk-tokens', '8']],
     [
       '--hash-files for a file without hashes',
       ['--hash-files', '--model', modelDir, '--expected', expectedFile]

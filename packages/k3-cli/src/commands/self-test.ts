@@ -46,6 +46,8 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   if ((expected === undefined) !== (model === undefined))
     throw new UsageError('--expected and --model need each other')
   if (hashFiles !== undefined && expected === undefined) throw new UsageError('--hash-files needs --expected')
+  if (ops !== undefined && expected === undefined && isForModels(flags))
+    throw new UsageError('--cache-slots and --chunk-tokens have no effect on --ops: it runs no model')
   const output = new Output(terminal)
   const checks: Check[] = []
   using pool = createPool({ threads: threads === undefined ? availableParallelism() : threads })
@@ -67,6 +69,9 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   if (failures > 0) terminal.exitCode = EXIT.failure
   if (interrupt.signal.aborted) terminal.exitCode = EXIT.interrupted
 }
+
+const isForModels = ({ cacheSlots, chunkTokens }: SelfTestFlags): boolean =>
+  cacheSlots !== undefined || chunkTokens !== undefined
 
 async function* chosenChecks(flags: SelfTestFlags, native: NativeChoice): AsyncGenerator<Check> {
   const { ops, expected, model, hashFiles = false } = flags
