@@ -11,6 +11,12 @@ export const wholeNumber =
 
 const MAX_THREADS = 1024 // what @k3/task-pool can start
 
+/** A path. An empty one, as an unset variable of a shell gives it, would mean the current folder. */
+export const filePath = (text: string): string => {
+  if (text !== '') return text
+  throw new InvalidArgumentError('Expected a path.')
+}
+
 /** A number of threads. */
 export const threadCount = (text: string): number => {
   const count = wholeNumber(1)(text)

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expectedFile, modelDir } from '@k3/demo-model'
 import { supportedIsas } from '@k3/vector-ops'
@@ -231,8 +231,27 @@ describe('k3 generate, settings of the run', () => {
   })
 
   test('fails when the logits cannot be written', async () => {
-    const { code } = await k3([...run, 'Hi', '--dump-logits', '/nowhere/at/all'])
-    expect(code).toBe(1)
+    const { code, stderr } = await k3([...run, 'Hi', '--dump-logits', '/nowhere/at/all'])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/at\/all cannot be written: .* \[ENOENT\]\n$/)])
+  })
+
+  test('leaves the file of --dump-logits as it was when nothing ran', async () => {
+    const dir = scratchFolder()
+    const file = path.join(dir, 'logits.f32')
+    const failing = [...run, 'Hi', '--model', '/nowhere/at/all', '--dump-logits', file]
+    expect([(await k3(failing)).code, readdirSync(dir)]).toEqual([3, []])
+    writeFileSync(file, 'earlier')
+    expect([(await k3(failing)).code, readdirSync(dir)]).toEqual([3, ['logits.f32']])
+    expect(readFileSync(file, 'utf8')).toBe('earlier')
+  })
+
+  test.skipIf(!existsSync('/dev/null'))('writes logits to a device as it is (needs /dev/null)', async () => {
+    expect((await k3([...run, 'Hi', '--max-tokens', '1', '--dump-logits', '/dev/null'])).code).toBe(0)
+    expect(existsSync('/dev/.null.part')).toBe(false)
+  })
+
+  test.each(['--model', '--dump-logits'])('refuses an empty path after %s', async (flag) => {
+    expect((await k3([...run, 'Hi', flag, ''])).code).toBe(2)
   })
 
   test('refuses a folder that is no checkpoint', async () => {

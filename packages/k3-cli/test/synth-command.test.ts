@@ -106,6 +106,7 @@ describe('k3 synth', { timeout: 60_000 }, () => {
     ['no preset', ['--seed', '5', '--out', 'x'], 2],
     ['no seed', ['--preset', 'tiny', '--out', 'x'], 2],
     ['no folder', ['--preset', 'tiny', '--seed', '5'], 2],
+    ['an empty folder name', ['--preset', 'tiny', '--seed', '5', '--out', ''], 2],
     ['an unknown preset', ['--preset', 'huge', '--seed', '5', '--out', 'x'], 2],
     ['a seed beyond 64 bits', ['--preset', 'tiny', '--seed', '18446744073709551616', '--out', 'x'], 2]
   ])('refuses %s', async (_, flags, code) => {

@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
 import { Output } from '../output.js'
-import { decimal, idList, seed, wholeNumber } from '../parse-option.js'
+import { decimal, filePath, idList, seed, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import { type FinishReason, type RunReport, reportJson, reportLine } from '../report.js'
 import { chooseSampler, LogitsDump, type SamplingFlags } from '../sampling.js'
@@ -31,7 +31,7 @@ export const generateCommand = (terminal: Terminal): Command =>
     new Command('generate')
       .description('continue a prompt, or answer it as a chat turn')
       .argument('[prompt]', 'text to continue; with --chat, what the user says')
-      .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)')
+      .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
   )
     .option('--layers <n>', 'run only the first layers', wholeNumber(1))
     .option('--prompt-file <file>', 'read the prompt from a file, - for standard input')
@@ -43,7 +43,7 @@ export const generateCommand = (terminal: Terminal): Command =>
     .option('--temperature <t>', '0 always takes the most probable token (default: 0)', decimal)
     .option('--top-p <p>', 'sample among the most probable tokens that reach this sum (default: 1)', decimal)
     .option('--seed <n>', 'seed of the sampler (default: drawn, and reported)', seed)
-    .option('--dump-logits <file>', 'write the logits of the first step, raw float32')
+    .option('--dump-logits <file>', 'write the logits of the first step, raw float32', filePath)
     .option('--json', 'print one object with ids, text, timings and counts')
     .option('--quiet', 'nothing on stderr but errors')
     .addHelpText('after', '\nExample:\n  k3 generate --chat "How many layers does Kimi K3 have?"')

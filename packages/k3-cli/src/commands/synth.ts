@@ -6,7 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { grouped } from '../inspect/table.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import { Output } from '../output.js'
-import { seed, threadCount, wholeNumber } from '../parse-option.js'
+import { filePath, seed, threadCount, wholeNumber } from '../parse-option.js'
 import { type WrittenCheckpoint, writeCheckpoint } from '../synth/write-checkpoint.js'
 import type { Terminal } from '../terminal.js'
 
@@ -30,7 +30,7 @@ export const synthCommand = (terminal: Terminal): Command =>
     .addOption(new Option('--preset <name>', 'geometry').choices(presets).makeOptionMandatory())
     .option('--set <key=value...>', 'replace fields of the geometry, like num_experts=40')
     .requiredOption('--seed <n>', 'whole number below 2^64', seed)
-    .requiredOption('--out <dir>', 'folder to write to; made when it is not there')
+    .requiredOption('--out <dir>', 'folder to write to; made when it is not there', filePath)
     .option('--headers-only', 'write the headers of the shards without their data')
     .option('--single', 'all tensors in one shard')
     .option('--shard <n>', 'write this shard only (with the index and configuration of all)', wholeNumber(1))
