@@ -5,7 +5,8 @@ const entries = {
   index: 'src/index.ts',
   conformance: 'src/conformance.ts',
   checkpoint: 'src/checkpoint.ts',
-  layers: 'src/layers.ts'
+  layers: 'src/layers.ts',
+  sampling: 'src/sampling.ts'
 }
 
 // split, so that K3Error is one class whichever entry it comes through

@@ -1,29 +1,24 @@
 import { K3Error } from './errors.js'
-import type { Sampler, TokenStream } from './interfaces.js'
+import { checkRequest, type GenerationRequest, promptIds } from './generation-request.js'
+import type { TokenLogprobs } from './logprobs.js'
 import type { Model } from './model.js'
-import { greedy } from './sampler.js'
-import type { Session } from './session.js'
-import { StopMatcher } from './stop-matcher.js'
-
-/** What to generate from, and when to stop. Give `prompt` or `ids`, not both. */
-export interface GenerationRequest {
-  /** Continued as it stands: names of special tokens in it are ordinary text. */
-  readonly prompt?: string
-  readonly ids?: ArrayLike<number>
-  /** The most tokens to generate; at least 1. */
-  readonly maxTokens: number
-  /** Default: greedy. */
-  readonly sampler?: Sampler
-  readonly signal?: AbortSignal
-  /** Texts that end the generation and are not part of it, matched across token borders. */
-  readonly stop?: readonly string[]
-}
+import { OutputText } from './output-text.js'
+import { type PrefillProgress, prefill } from './prefill.js'
+import { TokenChoice } from './token-choice.js'
 
 /** One event of a generation. */
 export type GenerationPart =
-  | { readonly type: 'progress'; readonly phase: 'prefill'; readonly done: number; readonly total: number }
-  /** A generated token and the text that is complete with it, possibly none. */
-  | { readonly type: 'text'; readonly id: number; readonly text: string }
+  | PrefillProgress
+  /**
+   * A generated token and the text that is complete with it, possibly none. A last part may repeat the last id with text
+   * that was held back; its logprobs are null.
+   */
+  | {
+      readonly type: 'text'
+      readonly id: number
+      readonly text: string
+      readonly logprobs: TokenLogprobs | null
+    }
   | ({ readonly type: 'finish' } & GenerationResult)
 
 /** The whole of a generation. */
@@ -33,6 +28,8 @@ export interface GenerationResult {
   readonly text: string
   /** `stop`: the checkpoint's end token or a stop text; `length`: maxTokens or the context is used up. */
   readonly finishReason: 'stop' | 'length'
+  /** One entry for each id; null unless the request asked for them. */
+  readonly logprobs: readonly TokenLogprobs[] | null
   readonly promptTokens: number
   readonly prefillMs: number
   readonly decodeMs: number
@@ -63,8 +60,8 @@ export const generate = (model: Model, request: GenerationRequest): Generation =
 }
 
 async function* run(model: Model, request: GenerationRequest): AsyncGenerator<GenerationPart> {
-  const { maxTokens, sampler = greedy, signal, stop = [] } = request
   checkRequest(request)
+  const { maxTokens, signal, stop = [] } = request
   const prompt = promptIds(model, request)
   const session = model.createSession()
   try {
@@ -72,15 +69,16 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
     let logits = yield* prefill(session, prompt, signal)
     const prefilled = performance.now()
     const output = new OutputText(model, stop)
+    const choice = new TokenChoice(request, prompt)
     while (output.finishReason === null) {
-      const id = sampler.pick(logits)
-      yield { type: 'text', id, text: output.push(id) }
+      const id = choice.next(logits)
+      yield { type: 'text', id, text: output.push(id), logprobs: choice.logprobs?.at(-1) ?? null }
       if (output.finishReason !== null) break
       if (output.ids.length === maxTokens || session.position === model.config.contextLength) break
       logits = await session.step(id, { signal })
     }
     const rest = output.end()
-    if (rest !== '') yield { type: 'text', id: output.ids[output.ids.length - 1]!, text: rest }
+    if (rest !== '') yield { type: 'text', id: output.ids.at(-1)!, text: rest, logprobs: null }
     const { ids, text, finishReason } = output
     const times = { prefillMs: prefilled - started, decodeMs: performance.now() - prefilled }
     yield {
@@ -88,104 +86,11 @@ async function* run(model: Model, request: GenerationRequest): AsyncGenerator<Ge
       ids,
       text,
       finishReason: finishReason ?? 'length',
+      logprobs: choice.logprobs,
       promptTokens: prompt.length,
       ...times
     }
   } finally {
     await session[Symbol.asyncDispose]()
   }
-}
-
-/** Runs the prompt and gives its progress as it happens; returns the logits after it. */
-async function* prefill(
-  session: Session,
-  prompt: ArrayLike<number>,
-  signal: AbortSignal | undefined
-): AsyncGenerator<GenerationPart, Float32Array> {
-  let latest: { done: number; total: number } | null = null
-  let wake: (() => void) | null = null
-  let logits: Float32Array | null = null
-  const work = session.append(prompt, {
-    signal,
-    onProgress: (done, total) => {
-      latest = { done, total }
-      wake?.()
-    }
-  })
-  const finished = work.then((value) => {
-    logits = value
-  })
-  while (logits === null) {
-    const moved = new Promise<void>((resolve) => {
-      wake = resolve
-    })
-    await Promise.race([finished, moved])
-    if (latest !== null)
-      yield { type: 'progress', phase: 'prefill', ...(latest as { done: number; total: number }) }
-    latest = null
-  }
-  return logits
-}
-
-/** The generated ids, their text, and why it ended. */
-class OutputText {
-  readonly ids: number[] = []
-  text = ''
-  finishReason: 'stop' | null = null
-  readonly #eos: readonly number[]
-  readonly #decoder: TokenStream | undefined
-  readonly #matcher: StopMatcher
-
-  constructor(model: Model, stop: readonly string[]) {
-    this.#eos = model.config.tokens.eos
-    this.#decoder = model.tokenizer?.stream()
-    this.#matcher = new StopMatcher(stop)
-  }
-
-  /** Takes the next id and returns the text that is certain with it. */
-  push(id: number): string {
-    this.ids.push(id)
-    if (this.#eos.includes(id)) {
-      this.finishReason = 'stop'
-      return ''
-    }
-    return this.#decoder === undefined ? '' : this.#take(this.#decoder.push(id))
-  }
-
-  /** What was held back for an unfinished character or a possible stop text. */
-  end(): string {
-    if (this.#matcher.matched || this.#decoder === undefined) return ''
-    const rest = this.#take(this.#decoder.flush())
-    if (this.#matcher.matched) return rest
-    const held = this.#matcher.flush()
-    this.text += held
-    return rest + held
-  }
-
-  #take(piece: string): string {
-    const certain = this.#matcher.push(piece)
-    this.text += certain
-    if (this.#matcher.matched) this.finishReason = 'stop'
-    return certain
-  }
-}
-
-const checkRequest = ({ prompt, ids, maxTokens, stop = [] }: GenerationRequest): void => {
-  const refuse = (field: string, message: string) => new K3Error('ERR_K3_REQUEST', message, { field })
-  if (!Number.isSafeInteger(maxTokens) || maxTokens < 1) {
-    throw refuse('maxTokens', `maxTokens must be a whole number of at least 1, got ${maxTokens}`)
-  }
-  if ((prompt === undefined) === (ids === undefined)) throw refuse('prompt', 'give either prompt or ids')
-  if (stop.includes('')) throw refuse('stop', 'an empty stop text would end every generation at once')
-}
-
-const promptIds = (model: Model, { prompt, ids }: GenerationRequest): ArrayLike<number> => {
-  if (ids !== undefined) return ids
-  if (model.tokenizer === null) {
-    throw new K3Error(
-      'ERR_K3_NO_TOKENIZER',
-      'this checkpoint folder has no tokenizer files; give ids instead of a prompt'
-    )
-  }
-  return model.tokenizer.encode(prompt!)
 }
