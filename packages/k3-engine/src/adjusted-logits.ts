@@ -1,4 +1,4 @@
-import { type CheckedSettings, outOfRange } from './sampler-settings.js'
+import { type CheckedSettings, settingOutOfRange } from './sampler-settings.js'
 
 /** The logits of a step after penalties, bias and constraint: formulas and order are those of `SamplerSettings`. */
 export class AdjustedLogits {
@@ -36,7 +36,7 @@ export class AdjustedLogits {
     z.set(logits)
     if (this.#penalises) this.#penalise(z)
     for (const [id, bias] of this.#settings.logitBias) {
-      if (id >= z.length) throw outOfRange('logitBias', `keyed by ids below ${z.length}`, id)
+      if (id >= z.length) throw settingOutOfRange('logitBias', `keyed by ids below ${z.length}`, id)
       z[id]! += bias
     }
     if (allowed !== null) forbid(z, allowed)
@@ -55,7 +55,7 @@ export class AdjustedLogits {
 
 const forbid = (z: Float64Array, allowed: Uint32Array): void => {
   if (allowed.length * 32 < z.length) {
-    throw outOfRange('allowed', `a mask of at least ${Math.ceil(z.length / 32)} words`, allowed.length)
+    throw settingOutOfRange('allowed', `a mask of at least ${Math.ceil(z.length / 32)} words`, allowed.length)
   }
   for (let first = 0; first < z.length; first += 32) {
     const word = allowed[first >>> 5]!

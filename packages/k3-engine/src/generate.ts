@@ -4,6 +4,7 @@ import type { TokenLogprobs } from './logprobs.js'
 import type { Model } from './model.js'
 import { OutputText } from './output-text.js'
 import { type PrefillProgress, prefill } from './prefill.js'
+import type { Session } from './session.js'
 import { TokenChoice } from './token-choice.js'
 
 /** One event of a generation. */
@@ -30,7 +31,10 @@ export interface GenerationResult {
   readonly finishReason: 'stop' | 'length'
   /** One entry for each id; null unless the request asked for them. */
   readonly logprobs: readonly TokenLogprobs[] | null
+  /** Tokens before the answer, those included that a session or a prefix cache had already. */
   readonly promptTokens: number
+  /** Those of them that did not have to run. */
+  readonly reusedTokens: number
   readonly prefillMs: number
   readonly decodeMs: number
 }
@@ -60,37 +64,61 @@ export const generate = (model: Model, request: GenerationRequest): Generation =
 }
 
 async function* run(model: Model, request: GenerationRequest): AsyncGenerator<GenerationPart> {
-  checkRequest(request)
-  const { maxTokens, signal, stop = [] } = request
-  const prompt = promptIds(model, request)
-  const session = model.createSession()
+  checkRequest(model, request)
+  const given = promptIds(model, request)
+  const session = openSession(model, request, given)
+  const release = session.take()
   try {
-    const started = performance.now()
-    let logits = yield* prefill(session, prompt, signal)
-    const prefilled = performance.now()
-    const output = new OutputText(model, stop)
-    const choice = new TokenChoice(request, prompt)
-    while (output.finishReason === null) {
-      const id = choice.next(logits)
-      yield { type: 'text', id, text: output.push(id), logprobs: choice.logprobs?.at(-1) ?? null }
-      if (output.finishReason !== null) break
-      if (output.ids.length === maxTokens || session.position === model.config.contextLength) break
-      logits = await session.step(id, { signal })
-    }
-    const rest = output.end()
-    if (rest !== '') yield { type: 'text', id: output.ids.at(-1)!, text: rest, logprobs: null }
-    const { ids, text, finishReason } = output
-    const times = { prefillMs: prefilled - started, decodeMs: performance.now() - prefilled }
-    yield {
-      type: 'finish',
-      ids,
-      text,
-      finishReason: finishReason ?? 'length',
-      logprobs: choice.logprobs,
-      promptTokens: prompt.length,
-      ...times
-    }
+    yield* answer(session, request, given)
   } finally {
-    await session[Symbol.asyncDispose]()
+    release()
+    if (!session.isLost) request.prefixCache?.keep(session)
+    if (request.session === undefined) await session[Symbol.asyncDispose]()
   }
+}
+
+async function* answer(
+  session: Session,
+  request: GenerationRequest,
+  given: ArrayLike<number>
+): AsyncGenerator<GenerationPart> {
+  const { maxTokens, signal, stop = [], prefixCache } = request
+  const { model, position: reusedTokens } = session
+  const started = performance.now()
+  const rest = request.session === undefined ? Array.prototype.slice.call(given, reusedTokens) : given
+  let logits = yield* prefill(session, rest, prefixCache, signal)
+  const prefilled = performance.now()
+  const promptTokens = session.position
+  const output = new OutputText(model, stop)
+  const choice = new TokenChoice(request, session.ids)
+  while (output.finishReason === null) {
+    const id = choice.next(logits)
+    yield { type: 'text', id, text: output.push(id), logprobs: choice.latest }
+    if (output.finishReason !== null) break
+    if (output.ids.length === maxTokens || session.position === model.config.contextLength) break
+    logits = await session.step(id, { signal })
+  }
+  const held = output.end()
+  if (held !== '') yield { type: 'text', id: output.ids.at(-1)!, text: held, logprobs: null }
+  const { ids, text, finishReason } = output
+  yield {
+    type: 'finish',
+    ids,
+    text,
+    finishReason: finishReason ?? 'length',
+    logprobs: choice.logprobs,
+    promptTokens,
+    reusedTokens,
+    prefillMs: prefilled - started,
+    decodeMs: performance.now() - prefilled
+  }
+}
+
+const openSession = (
+  model: Model,
+  { session, prefixCache }: GenerationRequest,
+  ids: ArrayLike<number>
+): Session => {
+  if (session !== undefined) return session
+  return prefixCache === undefined ? model.createSession() : prefixCache.open(ids)
 }

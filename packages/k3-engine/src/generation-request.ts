@@ -1,6 +1,8 @@
 import { K3Error } from './errors.js'
 import type { Sampler, TokenConstraint } from './interfaces.js'
 import type { Model } from './model.js'
+import type { PrefixCache } from './prefix-cache.js'
+import type { Session } from './session.js'
 import { refuseUnknownFields } from './unknown-fields.js'
 
 /** What to generate from, and when to stop. Give `prompt` or `ids`, not both. */
@@ -8,6 +10,13 @@ export interface GenerationRequest {
   /** Continued as it stands: names of special tokens in it are ordinary text. */
   readonly prompt?: string | undefined
   readonly ids?: ArrayLike<number> | undefined
+  /**
+   * Continues this sequence: prompt or ids, which may be empty then, are appended to it. Afterwards it holds them and
+   * all generated tokens but the last. Default: a sequence of its own.
+   */
+  readonly session?: Session | undefined
+  /** Takes what it knows of the prompt's beginning from here and keeps what is new; not together with `session`. */
+  readonly prefixCache?: PrefixCache | undefined
   /** The most tokens to generate; at least 1. */
   readonly maxTokens: number
   /** Default: greedy. It is told the prompt and every token; one sampler serves one generation at a time. */
@@ -21,20 +30,44 @@ export interface GenerationRequest {
   readonly logprobs?: number | undefined
 }
 
-const FIELDS = ['prompt', 'ids', 'maxTokens', 'sampler', 'constraint', 'signal', 'stop', 'logprobs']
+const FIELDS = [
+  'prompt',
+  'ids',
+  'session',
+  'prefixCache',
+  'maxTokens',
+  'sampler',
+  'constraint',
+  'signal',
+  'stop',
+  'logprobs'
+]
 const MOST_LOGPROBS = 100
 
 /** @throws ERR_K3_REQUEST naming the field that is unknown, missing or out of its range */
-export const checkRequest = (request: GenerationRequest): void => {
+export const checkRequest = (model: Model, request: GenerationRequest): void => {
   refuseUnknownFields(request, FIELDS, 'ERR_K3_REQUEST', 'a generation request')
   const { prompt, ids, maxTokens, stop = [], logprobs = 0 } = request
   if (!Number.isSafeInteger(maxTokens) || maxTokens < 1) {
     throw refused('maxTokens', `maxTokens must be a whole number of at least 1, got ${maxTokens}`)
   }
   if ((prompt === undefined) === (ids === undefined)) throw refused('prompt', 'give either prompt or ids')
+  checkOrigin(model, request)
   if (stop.includes('')) throw refused('stop', 'an empty stop text would end every generation at once')
   if (!Number.isSafeInteger(logprobs) || logprobs < 0 || logprobs > MOST_LOGPROBS) {
     throw refused('logprobs', `logprobs must be a whole number in 0 … ${MOST_LOGPROBS}, got ${logprobs}`)
+  }
+}
+
+const checkOrigin = (model: Model, { session, prefixCache }: GenerationRequest): void => {
+  if (session !== undefined && prefixCache !== undefined) {
+    throw refused('prefixCache', 'give either a session or a prefixCache')
+  }
+  if (session !== undefined && session.model !== model) {
+    throw refused('session', 'the session belongs to another model')
+  }
+  if (prefixCache !== undefined && prefixCache.model !== model) {
+    throw refused('prefixCache', 'the prefixCache belongs to another model')
   }
 }
 

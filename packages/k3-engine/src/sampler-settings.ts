@@ -71,9 +71,9 @@ export const checkSettings = (settings: SamplerSettings): CheckedSettings => {
   const { topK = 0, minP = 0 } = settings
   const { repetitionPenalty = 1, presencePenalty = 0, frequencyPenalty = 0 } = settings
   within('temperature', temperature, 0, Number.MAX_VALUE)
-  if (!(isNumber(topP) && topP > 0 && topP <= 1)) throw outOfRange('topP', 'a number in (0, 1]', topP)
+  if (!(isNumber(topP) && topP > 0 && topP <= 1)) throw settingOutOfRange('topP', 'a number in (0, 1]', topP)
   if (!(Number.isSafeInteger(topK) && topK >= 0))
-    throw outOfRange('topK', 'a whole number of at least 0', topK)
+    throw settingOutOfRange('topK', 'a whole number of at least 0', topK)
   within('minP', minP, 0, 1)
   within('repetitionPenalty', repetitionPenalty, 0.01, 100)
   within('presencePenalty', presencePenalty, -2, 2)
@@ -96,33 +96,33 @@ const isNumber = (value: unknown): value is number => typeof value === 'number'
 const within = (field: string, value: unknown, low: number, high: number): void => {
   if (isNumber(value) && value >= low && value <= high) return
   const range = high === Number.MAX_VALUE ? `a finite number of at least ${low}` : `in [${low}, ${high}]`
-  throw outOfRange(field, range, value)
+  throw settingOutOfRange(field, range, value)
 }
 
 const checkSeed = (seed: unknown): bigint => {
   const whole = isNumber(seed) && Number.isSafeInteger(seed) ? BigInt(seed) : seed
   if (typeof whole === 'bigint' && whole >= 0n && whole < 1n << 64n) return whole
-  throw outOfRange('seed', 'a whole number in 0 … 2^64 - 1 (a bigint beyond 2^53)', seed)
+  throw settingOutOfRange('seed', 'a whole number in 0 … 2^64 - 1 (a bigint beyond 2^53)', seed)
 }
 
 const checkBias = (
   given: NonNullable<SamplerSettings['logitBias']>
 ): readonly (readonly [number, number])[] => {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw outOfRange('logitBias', 'a Map or an object of ids and numbers', given)
+    throw settingOutOfRange('logitBias', 'a Map or an object of ids and numbers', given)
   }
   const entries: Iterable<readonly [unknown, unknown]> = given instanceof Map ? given : Object.entries(given)
   return Array.from(entries, ([key, bias]) => {
     const id = typeof key === 'string' && /^\d+$/.test(key) ? Number(key) : key
     if (!(isNumber(id) && Number.isSafeInteger(id) && id >= 0)) {
-      throw outOfRange('logitBias', 'keyed by token ids', key)
+      throw settingOutOfRange('logitBias', 'keyed by token ids', key)
     }
     const isInRange = isNumber(bias) && (Math.abs(bias) <= 100 || bias === Number.NEGATIVE_INFINITY)
-    if (!isInRange) throw outOfRange('logitBias', 'in [-100, 100] or -Infinity for each id', bias)
+    if (!isInRange) throw settingOutOfRange('logitBias', 'in [-100, 100] or -Infinity for each id', bias)
     return [id, bias] as const
   })
 }
 
 /** The error for a sampling setting that is not what it has to be. */
-export const outOfRange = (field: string, need: string, have: unknown): K3Error =>
+export const settingOutOfRange = (field: string, need: string, have: unknown): K3Error =>
   new K3Error('ERR_K3_SAMPLER', `${field} must be ${need}, got ${String(have)}`, { field, have, need })

@@ -1,14 +1,17 @@
 import { K3Error } from './errors.js'
 import type { Layer, LayerState } from './interfaces.js'
 
-/** What one sequence carries: its length, and one state per layer (KDA states and conv tails, MLA latents). */
+/** What one sequence carries: its ids, and one state per layer (KDA states and conv tails, MLA latents). */
 export class SequenceState {
-  position = 0
+  /** The tokens that every layer has taken in. */
+  readonly ids: number[] = []
+  /** f32 [vocab]: what follows the last id; null for an empty sequence */
+  logits: Float32Array | null = null
   /** Layers have different positions: a chunk is running, or one ended before its last layer. */
   busy = false
-  readonly layers: readonly (LayerState | null)[]
+  readonly layers: (LayerState | null)[]
 
-  constructor(layers: readonly (LayerState | null)[]) {
+  constructor(layers: (LayerState | null)[]) {
     this.layers = layers
   }
 
@@ -16,10 +19,15 @@ export class SequenceState {
     return new SequenceState(mixers.map((mixer) => mixer.createState()))
   }
 
+  get position(): number {
+    return this.ids.length
+  }
+
   /** An independent copy; costs `bytes` bytes. */
   copy(): SequenceState {
     const copy = new SequenceState(this.layers.map((state) => (state === null ? null : state.copy())))
-    copy.position = this.position
+    for (const id of this.ids) copy.ids.push(id)
+    copy.logits = this.logits === null ? null : this.logits.slice()
     return copy
   }
 

@@ -20,6 +20,11 @@ export class TokenChoice {
     this.#sampler.begin(context)
   }
 
+  /** The entry of the last token; null when the request asked for none. */
+  get latest(): TokenLogprobs | null {
+    return this.logprobs === null ? null : this.logprobs.at(-1)!
+  }
+
   /** The next token of the sequence, which sampler and constraint are told. logits: f32 [vocab] */
   next(logits: Float32Array): number {
     const allowed = this.#constraint === undefined ? null : this.#constraint.mask()
