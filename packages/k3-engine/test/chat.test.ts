@@ -42,7 +42,9 @@ const requestOf = ({ messages, tools, options, max_new_tokens }: ChatCase): Chat
       ? {}
       : {
           responseFormat:
-            format.type === 'json_object' ? format : { type: 'json_schema', schema: format.json_schema.schema }
+            format.type === 'json_object'
+              ? format
+              : { type: 'json_schema', schema: format.json_schema.schema }
         })
   }
 }
@@ -76,7 +78,8 @@ beforeAll(async () => {
 })
 afterAll(() => model[Symbol.asyncDispose]())
 
-describe('chat on the demo model', () => {
+// generous, because the machine may be busy
+describe('chat on the demo model', { timeout: 60_000 }, () => {
   it.each(chats.map(({ name }) => name))('%s gives the stated ids and fields', async (name) => {
     const one = named(name)
     const request = requestOf(one)
@@ -96,13 +99,19 @@ describe('chat on the demo model', () => {
       name: call.name,
       arguments: JSON.parse(call.arguments) as unknown
     }))
-    expect({ reasoning_content: result.reasoning, content: result.text, tool_calls: calls }).toEqual(one.parsed)
+    expect({ reasoning_content: result.reasoning, content: result.text, tool_calls: calls }).toEqual(
+      one.parsed
+    )
     expect(result.finishReason).toBe(calls.length > 0 ? 'tool_calls' : 'stop')
   })
 
   it('awaits the same result as it streams', async () => {
     const request = requestOf(named('chat-18'))
-    const { timings: _, type: __, ...streamed } = (await collect(chat(model, request))).at(-1) as ChatResult & {
+    const {
+      timings: _,
+      type: __,
+      ...streamed
+    } = (await collect(chat(model, request))).at(-1) as ChatResult & {
       type: 'finish'
     }
     const { timings, ...awaited } = await chat(model, request)
@@ -162,7 +171,7 @@ describe('chat on the demo model', () => {
   })
 })
 
-describe('the end of a chat', () => {
+describe('the end of a chat', { timeout: 60_000 }, () => {
   const hello = { messages: [{ role: 'user', content: 'Who are you?' }], maxTokens: 160 }
 
   it('is a stop text in the answer, and not one in the reasoning', async () => {
@@ -181,9 +190,10 @@ describe('the end of a chat', () => {
 
   it('is length at every maxTokens before the last, with the fields cut there', async () => {
     const one = named('chat-18')
-    const whole = await chat(model, requestOf(one))
-    for (let maxTokens = 1; maxTokens < one.output_ids.length; maxTokens += 7) {
-      const cut = await chat(model, { ...requestOf(one), maxTokens })
+    const prefixCache = new PrefixCache(model, { maxBytes: 64 << 20 })
+    const whole = await chat(model, { ...requestOf(one), prefixCache })
+    for (let maxTokens = 1; maxTokens < one.output_ids.length; maxTokens += 13) {
+      const cut = await chat(model, { ...requestOf(one), maxTokens, prefixCache })
       expect(cut.ids).toEqual(one.output_ids.slice(0, maxTokens))
       expect(whole.reasoning.startsWith(cut.reasoning)).toBe(true)
       expect(cut.finishReason).toBe(cut.toolCalls.length > 0 ? 'tool_calls' : 'length')
