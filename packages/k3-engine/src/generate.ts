@@ -1,3 +1,5 @@
+import { type Continuation, Speculation, type SpeculationStatistics, serial } from './continuation.js'
+import { fixedLength, measuredLength } from './draft-length.js'
 import { K3Error } from './errors.js'
 import { checkRequest, type GenerationRequest, promptIds } from './generation-request.js'
 import type { TokenLogprobs } from './logprobs.js'
@@ -35,6 +37,8 @@ export interface GenerationResult {
   readonly promptTokens: number
   /** Those of them that did not have to run. */
   readonly reusedTokens: number
+  /** What speculation did; null unless the request asked for it. */
+  readonly speculation: SpeculationStatistics | null
   readonly prefillMs: number
   readonly decodeMs: number
 }
@@ -91,12 +95,19 @@ async function* answer(
   const promptTokens = session.position
   const output = new OutputText(model, stop)
   const choice = new TokenChoice(request, session.ids)
-  while (output.finishReason === null) {
-    const id = choice.next(logits)
-    yield { type: 'text', id, text: output.push(id), logprobs: choice.latest }
-    if (output.finishReason !== null) break
-    if (output.ids.length === maxTokens || session.position === model.config.contextLength) break
-    logits = await session.step(id, { signal })
+  const continuation = continuationOf(session, request)
+  try {
+    while (true) {
+      const id = choice.next(logits)
+      yield { type: 'text', id, text: output.push(id), logprobs: choice.latest }
+      const generated = output.ids.length
+      const room = Math.min(maxTokens - 1, model.config.contextLength - promptTokens) - generated
+      if (output.finishReason !== null || room < 0) break
+      logits = await continuation.after(id, room)
+    }
+  } finally {
+    const isKept = request.session !== undefined || prefixCache !== undefined
+    if (isKept && !session.isLost) await continuation.settle()
   }
   const held = output.end()
   if (held !== '') yield { type: 'text', id: output.ids.at(-1)!, text: held, logprobs: null }
@@ -109,9 +120,15 @@ async function* answer(
     logprobs: choice.logprobs,
     promptTokens,
     reusedTokens,
+    speculation: continuation.statistics(),
     prefillMs: prefilled - started,
     decodeMs: performance.now() - prefilled
   }
+}
+
+const continuationOf = (session: Session, { speculate, signal }: GenerationRequest): Continuation => {
+  if (speculate === undefined) return serial(session, signal)
+  return new Speculation(session, speculate === 'auto' ? measuredLength() : fixedLength(speculate), signal)
 }
 
 const openSession = (

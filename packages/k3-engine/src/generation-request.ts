@@ -12,7 +12,7 @@ export interface GenerationRequest {
   readonly ids?: ArrayLike<number> | undefined
   /**
    * Continues this sequence: prompt or ids, which may be empty then, are appended to it. Afterwards it holds them and
-   * all generated tokens but the last. Default: a sequence of its own.
+   * all generated tokens but the last; after an abort it is lost, or holds what its ids say. Default: a sequence of its own.
    */
   readonly session?: Session | undefined
   /** Takes what it knows of the prompt's beginning from here and keeps what is new; not together with `session`. */
@@ -28,6 +28,11 @@ export interface GenerationRequest {
   readonly stop?: readonly string[] | undefined
   /** Log-probabilities of each token and of this many best ones of its step, 0 … 100. Default: none at all. */
   readonly logprobs?: number | undefined
+  /**
+   * Drafts this many tokens, 1 … 32, from repetitions in the sequence and verifies them in one pass; `auto` decides how
+   * many by how many were accepted. Changes how long it takes and never what comes out. Default: none.
+   */
+  readonly speculate?: number | 'auto' | undefined
 }
 
 const FIELDS = [
@@ -40,8 +45,10 @@ const FIELDS = [
   'constraint',
   'signal',
   'stop',
-  'logprobs'
+  'logprobs',
+  'speculate'
 ]
+const MOST_DRAFTS = 32
 const MOST_LOGPROBS = 100
 
 /** @throws ERR_K3_REQUEST naming the field that is unknown, missing or out of its range */
@@ -53,6 +60,7 @@ export const checkRequest = (model: Model, request: GenerationRequest): void => 
   }
   if ((prompt === undefined) === (ids === undefined)) throw refused('prompt', 'give either prompt or ids')
   checkOrigin(model, request)
+  checkSpeculation(request)
   if (stop.includes('')) throw refused('stop', 'an empty stop text would end every generation at once')
   if (!Number.isSafeInteger(logprobs) || logprobs < 0 || logprobs > MOST_LOGPROBS) {
     throw refused('logprobs', `logprobs must be a whole number in 0 … ${MOST_LOGPROBS}, got ${logprobs}`)
@@ -69,6 +77,15 @@ const checkOrigin = (model: Model, { session, prefixCache }: GenerationRequest):
   if (prefixCache !== undefined && prefixCache.model !== model) {
     throw refused('prefixCache', 'the prefixCache belongs to another model')
   }
+}
+
+const checkSpeculation = ({ speculate }: GenerationRequest): void => {
+  if (speculate === undefined || speculate === 'auto') return
+  if (Number.isSafeInteger(speculate) && speculate >= 1 && speculate <= MOST_DRAFTS) return
+  throw refused(
+    'speculate',
+    `speculate must be 'auto' or a whole number in 1 … ${MOST_DRAFTS}, got ${speculate}`
+  )
 }
 
 /** The ids to continue. @throws ERR_K3_NO_TOKENIZER when there is text and nothing to encode it */

@@ -1,6 +1,7 @@
 import { K3Error } from './errors.js'
 import type { Model } from './model.js'
 import { writeSession } from './session-file/write-session.js'
+import type { StateMark } from './state-mark.js'
 import type { SequenceState } from './states.js'
 
 /** Settings of a call that runs layers. */
@@ -81,9 +82,17 @@ export class Session implements AsyncDisposable {
 
   /** An independent copy of the sequence; costs `bytes` bytes. @throws ERR_K3_SESSION_BUSY while a call is running */
   fork(): Session {
-    const state = this.#live()
-    if (this.#calls > 0) throw busy('running layers or being saved', 'fork it when that has ended')
-    return new Session(this.#model, state.copy())
+    return new Session(this.#model, this.#idle('fork it').copy())
+  }
+
+  /** Notes where the sequence is, for `rewind`; costs a copy of the KDA states. @throws ERR_K3_SESSION_BUSY */
+  mark(mark: StateMark): void {
+    mark.take(this.#idle('mark it'))
+  }
+
+  /** Takes back everything since the mark. @throws ERR_K3_SESSION_BUSY */
+  rewind(mark: StateMark): void {
+    mark.restore(this.#idle('rewind it'))
   }
 
   /**
@@ -138,6 +147,12 @@ export class Session implements AsyncDisposable {
     } finally {
       this.#calls--
     }
+  }
+
+  #idle(intention: string): SequenceState {
+    const state = this.#live()
+    if (this.#calls > 0) throw busy('running layers or being saved', `${intention} when that has ended`)
+    return state
   }
 
   #live(): SequenceState {
