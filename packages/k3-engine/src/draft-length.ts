@@ -16,6 +16,7 @@ export interface DraftLength {
   observe(drafted: number, accepted: number): void
 }
 
+/** Always the same number. */
 export const fixedLength = (length: number): DraftLength => ({
   next: () => length,
   observe: () => undefined

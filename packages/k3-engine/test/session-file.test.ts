@@ -9,7 +9,7 @@ import type { Model } from '../src/model.js'
 import { openModel } from '../src/open-model.js'
 import { Random } from '../src/random.js'
 import { createSampler } from '../src/sampler.js'
-import { formatHeader } from '../src/session-file/format.js'
+import { formatSessionHeader } from '../src/session-file/format.js'
 import { NO_LAYER, SECTION, type sectionsOf } from '../src/session-file/sections.js'
 import type { FileCalls } from '../src/session-file/write-atomically.js'
 import { writeSession } from '../src/session-file/write-session.js'
@@ -165,7 +165,10 @@ describe('a session file', () => {
     const write = async (tokens: number, sections: ReturnType<typeof sectionsOf>) => {
       writeFileSync(
         damagedFile,
-        Buffer.concat([formatHeader(identity, tokens, sections), ...sections.map((section) => section.bytes)])
+        Buffer.concat([
+          formatSessionHeader(identity, tokens, sections),
+          ...sections.map((section) => section.bytes)
+        ])
       )
       return codeOf(model.loadSession(damagedFile))
     }

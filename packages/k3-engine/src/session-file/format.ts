@@ -39,11 +39,12 @@ export interface Entry {
   readonly digest: Buffer
 }
 
+/** SHA-256 of the parts, one after the other. */
 export const sha256 = (...parts: readonly Uint8Array[]): Buffer =>
   parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest()
 
 /** Preamble and table for the sections, with the digests of their bytes as they are now. */
-export const formatHeader = (
+export const formatSessionHeader = (
   identity: SessionIdentity,
   tokens: number,
   sections: readonly Section[]

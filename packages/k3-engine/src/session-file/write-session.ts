@@ -1,6 +1,6 @@
 import { K3Error } from '../errors.js'
 import type { SequenceState } from '../states.js'
-import { formatHeader } from './format.js'
+import { formatSessionHeader } from './format.js'
 import type { SessionIdentity } from './identity.js'
 import { sectionsOf } from './sections.js'
 import { type FileCalls, writeAtomically } from './write-atomically.js'
@@ -13,7 +13,7 @@ export const writeSession = async (
   calls?: FileCalls
 ): Promise<void> => {
   const sections = sectionsOf(state)
-  const header = formatHeader(identity, state.position, sections)
+  const header = formatSessionHeader(identity, state.position, sections)
   const parts = [header, ...sections.map(({ bytes }) => bytes)]
   await writeAtomically(file, parts, calls).catch((cause: unknown) => {
     const message = `the session could not be saved as ${file}; what was there before is unchanged`
