@@ -16,10 +16,13 @@ const LIKELY = 2 ** -14
  */
 export const argmax = (logits: Float32Array): number => {
   let best = 0
+  let highest = Number.NEGATIVE_INFINITY
   for (let i = 0; i < logits.length; i++) {
     const value = logits[i]!
     if (!Number.isFinite(value)) throw nonFinite(i, value)
-    if (value > logits[best]!) best = i
+    if (value <= highest) continue
+    highest = value
+    best = i
   }
   return best
 }
@@ -62,7 +65,7 @@ class SeededSampler implements Sampler {
   pick(logits: Float32Array, allowed: Uint32Array | null): number {
     const highestRaw = argmax(logits)
     const z = this.#adjusted.apply(logits, allowed)
-    const best = this.#adjusted.changes || allowed !== null ? highest(z) : highestRaw
+    const best = this.#adjusted.changes || allowed !== null ? highestAllowed(z) : highestRaw
     if (this.#settings.temperature === 0) return best
     if (this.#candidates.capacity !== z.length) this.#candidates = new Candidates(z.length)
     return this.#candidates.draw(z, z[best]!, this.#settings, this.#random.next() + 2 ** -33)
@@ -101,10 +104,10 @@ class Candidates {
   #collect(least: number): void {
     const order = this.#order
     const weights = this.#weights
+    const positive = Math.max(least, Number.MIN_VALUE)
     let length = 0
     for (let id = 0; id < weights.length; id++) {
-      const weight = weights[id]!
-      if (weight >= least && weight > 0) order[length++] = id
+      if (weights[id]! >= positive) order[length++] = id
     }
     this.#length = length
   }
@@ -143,7 +146,7 @@ class Candidates {
   }
 }
 
-const highest = (z: Float64Array): number => {
+const highestAllowed = (z: Float64Array): number => {
   let best = 0
   for (let id = 1; id < z.length; id++) if (z[id]! > z[best]!) best = id
   if (z[best] === Number.NEGATIVE_INFINITY) {
