@@ -3,6 +3,7 @@ import type { GenerationRequest } from '../generation-request.js'
 import type { TokenLogprobs } from '../logprobs.js'
 import type { Model } from '../model.js'
 import { AnswerReader } from './answer-reader.js'
+import { chatConstraint } from './chat-constraint.js'
 import type { AssistantMessage, ChatPart, ChatResult } from './chat-parts.js'
 import { chatPrompt } from './chat-prompt.js'
 import { type ChatRequest, checkChatRequest, refusedField, thinks } from './chat-request.js'
@@ -14,6 +15,7 @@ export interface Chat extends AsyncIterable<ChatPart>, PromiseLike<ChatResult> {
  * Continues a conversation with one assistant message: iterate it for the parts, await it for the whole. Starts on the
  * first iteration or await, and runs once.
  * @throws ERR_K3_REQUEST naming the field that is unknown, missing or at odds with another one
+ * @throws ERR_K3_SCHEMA with the JSON pointer of what a schema asks and cannot be enforced
  * @throws ERR_K3_NO_TOKENIZER when the checkpoint folder has no tokenizer files
  * @throws ERR_K3_GENERATION_CONSUMED when it is awaited after it was iterated
  * @throws XtmlError for a message or tool that cannot be rendered; what `model.generate` throws
@@ -55,7 +57,9 @@ async function* run(model: Model, request: ChatRequest): AsyncGenerator<ChatPart
     eos: model.config.tokens.eos,
     earlierCalls: callsIn(request.messages)
   })
-  const run = new ChatRun(model, generationOf(model, request, prompt), reader, prompt.length)
+  const constraint = chatConstraint(model, tokenizer, request)
+  const generation = { ...generationOf(model, request, prompt), constraint }
+  const run = new ChatRun(model, generation, reader, prompt.length)
   try {
     yield* run.parts()
   } catch (error) {
