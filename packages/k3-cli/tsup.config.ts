@@ -1,4 +1,5 @@
 import { defineConfig } from 'tsup'
 import { library } from '../../tsup.base.ts'
 
-export default defineConfig(library())
+// an executable is an ES module only, and exports no types
+export default defineConfig({ ...library({ main: 'src/main.ts' }), format: ['esm'], dts: false })

@@ -1,3 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { name: 'mla', pool: 'forks', include: ['test/**/*.test.ts'] } })
+// bit equality runs every instruction set, pool and cut: seconds alone, more beside other suites
+const testTimeout = 60_000
+
+export default defineConfig({
+  test: { name: 'mla', pool: 'forks', include: ['test/**/*.test.ts'], testTimeout }
+})

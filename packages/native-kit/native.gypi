@@ -11,7 +11,9 @@
   },
   "target_defaults": {
     "include_dirs": ["<(module_root_dir)/../native-kit/include"],
-    "defines": ["NAPI_VERSION=9"],
+    # the second: a worker may be terminated inside a native call, and an exception that cannot be thrown any more is no
+    # reason to end the process
+    "defines": ["NAPI_VERSION=9", "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"],
     "cflags": ["-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-Wall", "-Wextra", "-O3",
                "-ffp-contract=off", "-fno-math-errno"],
     "cflags_cc": ["-std=c++17", "-fno-gnu-unique"],

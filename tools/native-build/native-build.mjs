@@ -25,12 +25,21 @@ const TARGETS = {
   'linux-arm64-musl': { zig: 'aarch64-linux-musl', arch: 'arm64', libc: 'musl' }
 }
 
-function nodedir () {
-  const dirs = [process.env.NATIVE_NODEDIR, path.resolve(process.execPath, '../..'), path.resolve(process.execPath, '..')]
-  return dirs.find((d) => d && existsSync(path.join(d, 'include/node/node_api.h')) && existsSync(path.join(d, 'include/node/common.gypi')))
+function nodedir() {
+  const dirs = [
+    process.env.NATIVE_NODEDIR,
+    path.resolve(process.execPath, '../..'),
+    path.resolve(process.execPath, '..')
+  ]
+  return dirs.find(
+    (d) =>
+      d &&
+      existsSync(path.join(d, 'include/node/node_api.h')) &&
+      existsSync(path.join(d, 'include/node/common.gypi'))
+  )
 }
 
-function run (args, env) {
+function run(args, env) {
   const r = spawnSync(process.execPath, args, { stdio: 'inherit', env })
   if (r.status !== 0) process.exit(r.status ?? 1)
 }
@@ -41,16 +50,29 @@ if (headers) base.npm_config_nodedir = headers
 else console.warn('native-build: no headers beside this Node.js; node-gyp will try to download them')
 
 // `pnpm run` puts pnpm's own node-gyp first on PATH; name ours.
-base.PREBUILD_NODE_GYP = path.join(import.meta.dirname, 'node_modules', '.bin', process.platform === 'win32' ? 'node-gyp.cmd' : 'node-gyp')
-const prebuildify = [require.resolve('prebuildify/bin.js'), '--napi', '--tag-libc', '--target', process.versions.node]
+base.PREBUILD_NODE_GYP = path.join(
+  import.meta.dirname,
+  'node_modules',
+  '.bin',
+  process.platform === 'win32' ? 'node-gyp.cmd' : 'node-gyp'
+)
+const prebuildify = [
+  require.resolve('prebuildify/bin.js'),
+  '--napi',
+  '--tag-libc',
+  '--target',
+  process.versions.node
+]
 
-function zig () {
+function zig() {
   if (process.env.ZIG) return process.env.ZIG
   const dir = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'), 'native-build')
   const bin = path.join(dir, 'node_modules', '@ryoppippi', 'zig-linux-x64', 'zig')
   if (!existsSync(bin)) {
     mkdirSync(dir, { recursive: true })
-    execFileSync('npm', ['install', '--no-save', '--ignore-scripts', '--prefix', dir, ZIG], { stdio: 'inherit' })
+    execFileSync('npm', ['install', '--no-save', '--ignore-scripts', '--prefix', dir, ZIG], {
+      stdio: 'inherit'
+    })
   }
   return bin
 }
@@ -65,10 +87,16 @@ if (argv[0] === '--debug') {
   const z = zig()
   for (const name of argv[0] === 'all' ? Object.keys(TARGETS) : argv) {
     const t = TARGETS[name]
-    if (!t) { console.error(`native-build: unknown target ${name}; one of ${Object.keys(TARGETS).join(' ')} all`); process.exit(2) }
+    if (!t) {
+      console.error(`native-build: unknown target ${name}; one of ${Object.keys(TARGETS).join(' ')} all`)
+      process.exit(2)
+    }
     run([...prebuildify, '--arch', t.arch, '--libc', t.libc], {
       ...base,
-      CC: `${z} cc -target ${t.zig}`, CXX: `${z} c++ -target ${t.zig}`, AR: `${z} ar`, RANLIB: `${z} ranlib`,
+      CC: `${z} cc -target ${t.zig}`,
+      CXX: `${z} c++ -target ${t.zig}`,
+      AR: `${z} ar`,
+      RANLIB: `${z} ranlib`,
       LDFLAGS: '-s', // stripped by the linker: this machine's `strip` knows only its own architecture
       ZIG_GLOBAL_CACHE_DIR: process.env.ZIG_GLOBAL_CACHE_DIR ?? path.join(os.homedir(), '.cache', 'zig')
     })

@@ -36,6 +36,7 @@ Napi::Value create(const Napi::CallbackInfo& info) {
 Napi::Value apply(const Napi::CallbackInfo& info) {
   const Linear* op = linear(info[0]);
   if (!op) return info.Env().Undefined();
+  if (!op->weights.intact()) return throw_weights_detached(info.Env());
   const Problem p = {op->weights.data(), array_data<float>(info[1]), array_data<float>(info[2]),
                      op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()};
   const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
@@ -53,6 +54,7 @@ Napi::Value apply_group(const Napi::CallbackInfo& info) {
   for (uint32_t i = 0; i < handles.Length(); ++i) {
     const Linear* op = linear(handles[i]);
     if (!op) return info.Env().Undefined();
+    if (!op->weights.intact()) return throw_weights_detached(info.Env());
     ops.push_back(op);
     problems.push_back({op->weights.data(), array_data<float>(info[1]), array_data<float>(outs.Get(i)),
                         op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()});

@@ -1,62 +1,132 @@
 // out[t][r] = sum_c W[r][c] x[t][c]. Lane j of a sum takes columns j, j+16, j+32, ... in ascending order with fused
 // multiply-adds; the 16 lanes are folded by the fixed tree. Tiles of rows x tokens give the parallelism between
 // instructions; the order inside one (row, token) pair never changes, so T = 1 and T = 64 agree bit for bit.
-// Passes: W once per tile of tokens, x from cache.
+//
+// One token: four rows at a time straight through, all sums in registers. Several tokens: kPanel rows and kDepth columns
+// at a time, the sums waiting in memory in between, so that a tile works from first-level cache.
+// Passes: W once for up to kTokens tokens; x once for every kPanel rows.
 #include "matvec.h"
 
 namespace {
 using k3::bf16_linear::Problem;
 
-template <int R, int T>
-K3_INLINE void tile(const Problem& p, size_t row, size_t token) {
-  const size_t columns = p.columns;
-  const uint8_t* w[R];
-  const float* x[T];
-  for (int r = 0; r < R; ++r) w[r] = p.weights + 2 * columns * (row + (size_t)r);
-  for (int t = 0; t < T; ++t) x[t] = p.x + columns * (token + (size_t)t);
-  f32x16 acc[R][T];
-  for (int r = 0; r < R; ++r)
-    for (int t = 0; t < T; ++t) acc[r][t] = zero();
+constexpr int kPanel = 8;       // rows that share one pass over x, a multiple of every kPartRows
+constexpr size_t kTokens = 32;  // tokens that share one pass over W
+constexpr size_t kDepth = 512;  // columns of a block: a quarter of a first-level cache for kPanel rows of W
 
+template <int R>
+K3_INLINE void rows_times_one(const Problem& p, size_t row) {
+  const uint8_t* w[R];
+  f32x16 acc[R];
+  for (int r = 0; r < R; ++r) w[r] = p.weights + 2 * p.columns * (row + (size_t)r);
+  for (int r = 0; r < R; ++r) acc[r] = zero();
   size_t c = 0;
-  for (; c + 16 <= columns; c += 16) {
-    f32x16 wr[R];
-    for (int r = 0; r < R; ++r) wr[r] = load_bf16(w[r] + 2 * c);
-    for (int t = 0; t < T; ++t) {
-      const f32x16 xt = load(x[t] + c);
-      for (int r = 0; r < R; ++r) acc[r][t] = fma(wr[r], xt, acc[r][t]);
-    }
+  for (; c + 16 <= p.columns; c += 16) {
+    const f32x16 x = load(p.x + c);
+    for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16(w[r] + 2 * c), x, acc[r]);
   }
-  if (const int rest = (int)(columns - c)) {
-    for (int r = 0; r < R; ++r) {
-      const f32x16 wr = load_bf16_n(w[r] + 2 * c, rest);
-      for (int t = 0; t < T; ++t) acc[r][t] = fma(wr, load_n(x[t] + c, rest), acc[r][t]);
-    }
+  if (const int rest = (int)(p.columns - c)) {
+    const f32x16 x = load_n(p.x + c, rest);
+    for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16_n(w[r] + 2 * c, rest), x, acc[r]);
   }
-  for (int r = 0; r < R; ++r)
-    for (int t = 0; t < T; ++t) p.out[(token + (size_t)t) * p.rows + row + (size_t)r] = sum(acc[r][t]);
+  for (int r = 0; r < R; ++r) p.out[row + (size_t)r] = sum(acc[r]);
 }
 
-// all tokens for rows [begin, end), R at a time
-template <int R>
-K3_INLINE size_t sweep(const Problem& p, size_t begin, size_t end) {
-  size_t row = begin;
-  for (; row + R <= end; row += R) {
-    size_t token = 0;
-    for (; token + kTileColumns <= p.tokens; token += kTileColumns) tile<R, kTileColumns>(p, row, token);
-    for (; token < p.tokens; ++token) tile<R, 1>(p, row, token);
+void one_token(const Problem& p, size_t row, size_t row_end) {
+  for (; row + 4 <= row_end; row += 4) rows_times_one<4>(p, row);
+  for (; row < row_end; ++row) rows_times_one<1>(p, row);
+}
+
+typedef float Sums[kPanel][kTokens][16];
+
+// A block of columns, a multiple of 16 of them: of W from the panel's first row on, of x from the first token on.
+struct Block {
+  const uint8_t* w;
+  const float* x;
+  size_t stride;  // numbers from one row of either to the next
+  size_t columns;
+};
+
+// sums += W x for R rows and T tokens, a register's lanes at a time
+template <int R, int T>
+K3_INLINE void add_tile(const Block& b, size_t row, size_t token, Sums sums) {
+  const uint8_t* w = b.w + 2 * b.stride * row;
+  const float* x = b.x + b.stride * token;
+  for (size_t lane = 0; lane < 16; lane += kPartLanes) {
+    f32part acc[R][T];
+    for (size_t r = 0; r < R; ++r)
+      for (size_t t = 0; t < T; ++t) acc[r][t] = load_part(sums[row + r][token + t] + lane);
+    for (size_t c = lane; c < b.columns; c += 16) {
+      f32part xs[T];
+      for (size_t t = 0; t < T; ++t) xs[t] = load_part(x + b.stride * t + c);
+      for (size_t r = 0; r < R; ++r) {
+        const f32part ws = load_bf16_part(w + 2 * (b.stride * r + c));
+        for (size_t t = 0; t < T; ++t) acc[r][t] = fma(ws, xs[t], acc[r][t]);
+      }
+    }
+    for (size_t r = 0; r < R; ++r)
+      for (size_t t = 0; t < T; ++t) store(sums[row + r][token + t] + lane, acc[r][t]);
   }
-  return row;
+}
+
+// all rows of the panel for `width` tokens, at most T
+template <int T>
+K3_INLINE void add_tokens(const Block& b, size_t rows, size_t token, size_t width, Sums sums) {
+  if constexpr (T > 1) {
+    if (width < (size_t)T) return add_tokens<T - 1>(b, rows, token, width, sums);
+  }
+  size_t r = 0;
+  for (; r + kPartRows <= rows; r += kPartRows) add_tile<kPartRows, T>(b, r, token, sums);
+  if constexpr (kPartRows > 1)
+    for (; r < rows; ++r) add_tile<1, T>(b, r, token, sums);
+}
+
+// Tiles of tokens as equal as can be: a narrow one has too few sums to hide the latency of each.
+K3_INLINE void add_block(const Block& b, size_t rows, size_t tokens, Sums sums) {
+  const size_t tiles = (tokens + kPartColumns - 1) / kPartColumns;
+  for (size_t i = 0; i < tiles; ++i) {
+    const size_t token = tokens * i / tiles, end = tokens * (i + 1) / tiles;
+    add_tokens<kPartColumns>(b, rows, token, end - token, sums);
+  }
+}
+
+// the ragged last columns, and the fold
+K3_INLINE void finish(const Problem& p, size_t row, size_t rows, size_t token, size_t tokens, Sums sums) {
+  const size_t whole = p.columns / 16 * 16;
+  const int rest = (int)(p.columns - whole);
+  for (size_t r = 0; r < rows; ++r) {
+    const f32x16 w = rest ? load_bf16_n(p.weights + 2 * (p.columns * (row + r) + whole), rest) : zero();
+    for (size_t t = 0; t < tokens; ++t) {
+      f32x16 acc = load(sums[r][t]);
+      if (rest) acc = fma(w, load_n(p.x + p.columns * (token + t) + whole, rest), acc);
+      p.out[p.rows * (token + t) + row + r] = sum(acc);
+    }
+  }
+}
+
+// up to kPanel rows times up to kTokens tokens
+void panel(const Problem& p, size_t row, size_t rows, size_t token, size_t tokens) {
+  alignas(64) Sums sums;
+  for (size_t r = 0; r < rows; ++r) memset(sums[r], 0, tokens * sizeof sums[r][0]);
+  const size_t whole = p.columns / 16 * 16;
+  for (size_t c = 0; c < whole; c += kDepth) {
+    const size_t columns = whole - c < kDepth ? whole - c : kDepth;
+    const Block block = {p.weights + 2 * (p.columns * row + c), p.x + p.columns * token + c, p.columns, columns};
+    add_block(block, rows, tokens, sums);
+  }
+  finish(p, row, rows, token, tokens, sums);
 }
 
 void multiply(const Problem& p, size_t row_begin, size_t row_end) {
-  size_t row = row_begin;
-  if (p.tokens < (size_t)kTileColumns) {
-    for (; row + 4 <= row_end; row += 4)
-      for (size_t token = 0; token < p.tokens; ++token) tile<4, 1>(p, row, token);
+  if (p.tokens == 1) return one_token(p, row_begin, row_end);
+  const size_t blocks = (p.tokens + kTokens - 1) / kTokens;
+  for (size_t i = 0; i < blocks; ++i) {
+    const size_t token = p.tokens * i / blocks, end = p.tokens * (i + 1) / blocks;
+    for (size_t row = row_begin; row < row_end; row += kPanel) {
+      const size_t rows = row_end - row < (size_t)kPanel ? row_end - row : (size_t)kPanel;
+      panel(p, row, rows, token, end - token);
+    }
   }
-  row = sweep<kTileRows>(p, row, row_end);
-  sweep<1>(p, row, row_end);
 }
 }  // namespace
 

@@ -1,4 +1,4 @@
-import { atLeast, count } from '@k3/native-kit'
+import { apart, atLeast, count } from '@k3/native-kit'
 import type { Linear } from './linear.js'
 import { native } from './native.js'
 
@@ -6,7 +6,7 @@ import { native } from './native.js'
 export interface LinearGroup {
   /**
    * outs[i][t] = W_i x[t]. x: f32 [tokens, cols]; outs[i]: f32 [tokens, rows_i], fully overwritten.
-   * @throws RangeError (ERR_OUT_OF_RANGE) for a short array or a wrong number of outputs
+   * @throws what `Linear.apply` throws, and RangeError (ERR_OUT_OF_RANGE) when outs is shorter than the group
    */
   apply(x: Float32Array, outs: readonly Float32Array[], tokens: number): void
 }
@@ -31,7 +31,10 @@ export const createLinearGroup = (linears: readonly Linear[]): LinearGroup => {
     count('tokens', tokens, 0)
     count('outs.length', outs.length, handles.length)
     atLeast('x', x, tokens * cols)
-    for (let i = 0; i < rows.length; i++) atLeast('outs[i]', outs[i]!, tokens * rows[i]!)
+    for (let i = 0; i < rows.length; i++) {
+      atLeast('outs[i]', outs[i]!, tokens * rows[i]!)
+      apart('x', x, tokens * cols, outs[i]!, tokens * rows[i]!)
+    }
     native().applyGroup(handles, x, outs, tokens)
   }
   return { apply }

@@ -1,4 +1,5 @@
 import {
+  apart,
   atLeast,
   count,
   type Isa,
@@ -25,7 +26,9 @@ export interface Linear {
   /**
    * out[t] = W x[t] for `tokens` columns. x: f32 [tokens, cols]; out: f32 [tokens, rows], fully overwritten. Both may be
    * longer than that. The same (row, token) pair has the same bits for every number of tokens, threads and every ISA.
-   * @throws RangeError (ERR_OUT_OF_RANGE) for a short array, ERR_TASK_POOL_CLOSED when the pool was closed
+   * @throws TypeError (ERR_INVALID_ARG_TYPE) for another kind of array; RangeError (ERR_OUT_OF_RANGE) for a short one or
+   * when out overlaps x; ERR_TASK_POOL_CLOSED when the pool was closed; ERR_WEIGHTS_DETACHED when the buffer of a weights
+   * array was transferred away
    */
   apply(x: Float32Array, out: Float32Array, tokens: number): void
 }
@@ -35,10 +38,12 @@ export const supportedIsas = (): readonly Isa[] => native().isas()
 
 /**
  * Binds bf16 weights once; nothing is copied or converted. A region or an array stays alive as long as the linear does.
- * @throws RangeError when the weights are too short, the shape is not positive or the ISA is not available
+ * @throws RangeError (ERR_OUT_OF_RANGE) when the weights are too short or in a resizable buffer, rows is negative or cols
+ * not positive; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_HANDLE) for a foreign pool or region;
+ * ERR_NATIVE_LOAD when there is no binary for this platform
  */
 export const createLinear = ({ weights, rows, cols }: LinearSpec, options: NativeOptions = {}): Linear => {
-  count('rows', rows, 1)
+  count('rows', rows, 0)
   count('cols', cols, 1)
   const [source, offset] = weightBytes('weights', weights, 2 * rows * cols)
   const isa = resolveIsa(options.isa, supportedIsas())
@@ -47,6 +52,7 @@ export const createLinear = ({ weights, rows, cols }: LinearSpec, options: Nativ
     count('tokens', tokens, 0)
     atLeast('x', x, tokens * cols)
     atLeast('out', out, tokens * rows)
+    apart('x', x, tokens * cols, out, tokens * rows)
     native().apply(handle, x, out, tokens)
   }
   return { rows, cols, handle, apply }

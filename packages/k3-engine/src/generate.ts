@@ -13,12 +13,12 @@ import { TokenChoice } from './token-choice.js'
 export type GenerationPart =
   | PrefillProgress
   /**
-   * A generated token and the text that is complete with it, possibly none. A last part may repeat the last id with text
-   * that was held back; its logprobs are null.
+   * A generated token and the text that is complete with it, possibly none. id null, logprobs null: a last part with what
+   * was held back to the end.
    */
   | {
       readonly type: 'text'
-      readonly id: number
+      readonly id: number | null
       readonly text: string
       readonly logprobs: TokenLogprobs | null
     }
@@ -110,7 +110,7 @@ async function* answer(
     if (isKept && !session.isLost) await continuation.settle()
   }
   const held = output.end()
-  if (held !== '') yield { type: 'text', id: output.ids.at(-1)!, text: held, logprobs: null }
+  if (held !== '') yield { type: 'text', id: null, text: held, logprobs: null }
   const { ids, text, finishReason } = output
   yield {
     type: 'finish',

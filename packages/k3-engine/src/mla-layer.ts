@@ -1,4 +1,4 @@
-import { createMla, type Mla, type MlaCache } from '@k3/mla'
+import { createMla, type Mla, type MlaCache, type MlaInputs } from '@k3/mla'
 import type { VectorOps } from '@k3/vector-ops'
 import type { Layer, LayerState, Linears } from './interfaces.js'
 import type { LayerParts } from './layer-parts.js'
@@ -16,9 +16,9 @@ export class MlaLayer implements Layer {
   readonly #output: Linears
   readonly #queryNorm: Float32Array
   readonly #queryLow: Float32Array
-  readonly #keyValue: Float32Array
-  readonly #gate: Float32Array
-  readonly #query: Float32Array
+  readonly #inputs: MlaInputs
+  readonly #projected: readonly Float32Array[]
+  readonly #queries: readonly Float32Array[]
   readonly #mixed: Float32Array
 
   constructor(index: number, { config, weights, ops, scratch, native }: LayerParts) {
@@ -39,9 +39,13 @@ export class MlaLayer implements Layer {
     this.#output = weights.linears([name('o_proj.weight')])
     this.#queryNorm = weights.vector(name('q_a_layernorm.weight'))
     this.#queryLow = scratch.rows('query low', queryRank)
-    this.#keyValue = scratch.rows('key value', latentDim + sharedKeyDim)
-    this.#gate = scratch.rows('gate', heads * valueDim)
-    this.#query = scratch.rows('q', heads * (nopeDim + sharedKeyDim))
+    this.#inputs = {
+      queries: scratch.rows('q', heads * (nopeDim + sharedKeyDim)),
+      kv: scratch.rows('key value', latentDim + sharedKeyDim),
+      gate: scratch.rows('gate', heads * valueDim)
+    }
+    this.#projected = [this.#queryLow, this.#inputs.kv, this.#inputs.gate]
+    this.#queries = [this.#inputs.queries]
     this.#mixed = scratch.rows('mixed', heads * valueDim)
   }
 
@@ -50,10 +54,10 @@ export class MlaLayer implements Layer {
   }
 
   forward(x: Float32Array, state: LayerState | null, out: Float32Array, tokens: number): void {
-    this.#project.apply(x, [this.#queryLow, this.#keyValue, this.#gate], tokens)
+    this.#project.apply(x, this.#projected, tokens)
     this.#ops.rmsNorm(this.#queryLow, this.#queryNorm, LATENT_NORM_EPS, this.#queryLow, tokens)
-    this.#queryUp.apply(this.#queryLow, [this.#query], tokens)
-    this.#mla.forward(this.#query, this.#keyValue, this.#gate, state as MlaCache, this.#mixed, tokens)
+    this.#queryUp.apply(this.#queryLow, this.#queries, tokens)
+    this.#mla.forward(this.#inputs, state as MlaCache, this.#mixed, tokens)
     this.#output.apply(this.#mixed, [out], tokens)
   }
 }

@@ -57,6 +57,19 @@ describe('a model', () => {
     expect(raw.output_text.startsWith(texts.map(({ text }) => text).join(''))).toBe(true)
   })
 
+  it('gives the text held back to the end without repeating its token', async () => {
+    const halfACharacter = 0xe4 - 0xae + 106 // bytes 0xAE to 0xFF are ids 106 to 187
+    const parts: GenerationPart[] = []
+    const ignore = () => undefined
+    const sampler = { begin: ignore, accept: ignore, pick: () => halfACharacter }
+    for await (const part of model.generate({ ids: [1], maxTokens: 1, sampler })) parts.push(part)
+    expect(parts.slice(-3)).toEqual([
+      { type: 'text', id: halfACharacter, text: '', logprobs: null },
+      { type: 'text', id: null, text: '\ufffd', logprobs: null },
+      expect.objectContaining({ type: 'finish', ids: [halfACharacter], text: '\ufffd' })
+    ])
+  })
+
   it('ends at a stop text that crosses tokens and keeps nothing of it', async () => {
     const result = await model.generate({
       prompt: 'The capital of France is',

@@ -1,5 +1,6 @@
 // Node-API glue of @k3/kda: one bound op per layer, and its pieces for tests and other engines.
 #include <k3/glue.h>
+#include <k3/scratch.h>
 
 #include <vector>
 
@@ -10,7 +11,6 @@ using namespace k3;
 using namespace k3::kda;
 
 constexpr napi_type_tag kOpTag = {0x6b336b64616f7031ull, 0x8f27d1b4c69a3e05ull};
-constexpr size_t kScratchRows = 6;
 constexpr size_t kChannelStep = 16;
 
 struct Op {
@@ -18,7 +18,19 @@ struct Op {
   const Kernels* kernels;
   PoolRef pool;
   std::vector<float> conv, exp_a, dt_bias, o_norm;
+  Scratch scratch;
   Parameters parameters() const { return {conv.data(), exp_a.data(), dt_bias.data(), o_norm.data()}; }
+  // a thread's share of the scratch, whole cache lines
+  size_t scratch_floats() const { return (kScratchRows * shape.dim + 15) / 16 * 16; }
+
+  // head(h, scratch) for every head. False: the pool is closed and nothing ran.
+  template <class Head>
+  bool each_head(Head&& head) const {
+    return pool.parallel([&](uint32_t part, uint32_t parts) {
+      const Range heads = share(shape.heads, 1, part, parts);
+      for (size_t h = heads.begin; h < heads.end; ++h) head(h, scratch.data() + part * scratch_floats());
+    });
+  }
 };
 
 Op* op_of(const Napi::Value& value) { return unwrap<Op>(value, kOpTag, "an op made by @k3/kda"); }
@@ -40,6 +52,7 @@ Napi::Value create(const Napi::CallbackInfo& info) {
            static_cast<float>(number(info[4])), static_cast<float>(number(info[5])), 0.0f};
   shape.query_scale = static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(shape.dim)));
   if (!read_pool(info[12], &op->pool)) return info.Env().Undefined();
+  if (!op->scratch.reserve(op->pool.threads() * op->scratch_floats())) return throw_out_of_memory(info.Env());
   op->kernels = kda::kernels[read_isa(info[13])];
   for (int i = 6; i < 9; ++i) append_transposed(array_data<float>(info[i]), shape.width(), shape.taps, &op->conv);
   op->exp_a.resize(shape.heads);
@@ -59,11 +72,8 @@ Napi::Value forward(const Napi::CallbackInfo& info) {
                      array_data<float>(info[9]), size(info[10])};
   const State state = {array_data<float>(info[7]), array_data<float>(info[8])};
   const Parameters parameters = op->parameters();
-  const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
-    std::vector<float> scratch(kScratchRows * op->shape.dim);
-    const Range heads = share(op->shape.heads, 1, part, parts);
-    for (size_t h = heads.begin; h < heads.end; ++h) op->kernels->head(op->shape, parameters, rows, state, h, scratch.data());
-  });
+  const bool ran = op->each_head(
+      [&](size_t h, float* scratch) { op->kernels->head(op->shape, parameters, rows, state, h, scratch); });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
@@ -75,11 +85,8 @@ Napi::Value recurrence(const Napi::CallbackInfo& info) {
                      array_data<float>(info[4]), array_data<float>(info[5]), nullptr,
                      array_data<float>(info[7]), size(info[8])};
   float* state = array_data<float>(info[6]);
-  const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
-    std::vector<float> scratch(op->shape.dim);
-    const Range heads = share(op->shape.heads, 1, part, parts);
-    for (size_t h = heads.begin; h < heads.end; ++h) op->kernels->recurrence(op->shape, rows, state, h, scratch.data());
-  });
+  const bool ran = op->each_head(
+      [&](size_t h, float* scratch) { op->kernels->recurrence(op->shape, rows, state, h, scratch); });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
@@ -125,6 +132,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("decayGate", Napi::Function::New(env, decay_gate));
   exports.Set("shortConv", Napi::Function::New(env, short_conv));
   exports.Set("l2Normalize", Napi::Function::New(env, l2_normalize));
+  exports.Set("floatsToBorder", Napi::Function::New(env, floats_to_border));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;
 }

@@ -11,7 +11,7 @@ struct Shape {
   float lower_bound;        // smallest log decay, negative
   float norm_eps, l2_eps;
   float query_scale;        // dim^-0.5
-  size_t width() const { return heads * dim; }
+  K3_KERNEL_INLINE size_t width() const { return heads * dim; }
 };
 
 // Parameters of one layer. conv: [3][taps][width], tap-major so that channels are contiguous; q, k, v in this order.
@@ -31,8 +31,11 @@ struct State {
   float *recurrence, *tails;
 };
 
+// Rows of `dim` numbers a thread works in.
+constexpr size_t kScratchRows = 6;
+
 struct Kernels {
-  // Everything of head `h` for all tokens. scratch: [6][dim]
+  // Everything of head `h` for all tokens. scratch: [kScratchRows][dim]
   void (*head)(const Shape&, const Parameters&, const Rows&, const State&, size_t h, float* scratch);
   // y[t][c] = silu(sum over taps), channels [begin, end); weight: [taps][width]; tail [taps-1][width] is advanced.
   void (*short_conv)(const float* x, float* tail, const float* weight, float* y, size_t tokens, size_t width, size_t taps,
@@ -41,7 +44,7 @@ struct Kernels {
   void (*l2_normalize)(const float* x, float* y, size_t rows, size_t dim, float eps, float scale);
   // log decay g = lower * sigmoid(exp_a[h] (z + dt_bias)) for `tokens` rows of [heads, dim]
   void (*decay_gate)(const Shape&, const Parameters&, const float* z, float* g, size_t tokens);
-  // The delta rule for head `h`: rows.decay is the log decay, q and k are normalised, beta is in (0, 1). scratch: [dim]
+  // The delta rule for head `h`: rows.decay is the log decay, q and k are normalised, beta is in (0, 1). scratch: [2][dim]
   void (*recurrence)(const Shape&, const Rows&, float* state, size_t h, float* scratch);
   void (*exp)(const float* x, float* y, size_t n);
 };

@@ -2,9 +2,11 @@
 //   q, k, v = silu(conv(.))     q, k = unit vectors, q times dim^-0.5     alpha = exp(lower sigmoid(exp(A) (z + dt)))
 //   S <- diag(alpha) S          e = beta (v - S^T k)      S <- S + k e^T      o = S^T q
 //   y = RMSNorm(o) sigmoid(gate)
-// Tokens go one by one in the order of decoding, so a prompt and single steps give the same bits. Value columns of S
-// are independent: each block of columns is decayed, read, corrected and written while it is in the first-level cache,
-// so a step moves S from memory once and back once. The decayed value is computed twice, with the same bits.
+// Tokens go one by one in the order of decoding, so a prompt and single steps give the same bits. Value columns of S are
+// independent; sums over key channels run in ascending order. A step goes through S row by row twice: the first pass
+// brings it from memory in one stream, the second finds it in the second-level cache, and all tokens of a call pass
+// through one head before the next, so S moves from memory once and back once. The decayed value is computed in both
+// passes, with the same bits.
 #include <k3/lanes.h>
 
 #include "kda.h"
@@ -65,36 +67,51 @@ K3_INLINE void exp_all(const float* x, float* y, size_t n) {
   K3_FOR_LANES(n, i, lanes) store_lanes(y + i, exp(load_lanes(x + i, lanes)), lanes);
 }
 
-// One step for N vectors of value columns (the last one of `lanes` columns) of one head.
-template <int N>
-K3_INLINE void delta_columns(float* s, const float* q, const float* k, const float* v, const float* alpha, float beta,
-                             float* o, size_t dim, int lanes) {
-  f32x16 read[N], e[N], out[N];
-  for (int n = 0; n < N; ++n) read[n] = out[n] = zero();
-  for (size_t d = 0; d < dim; ++d) {
-    const f32x16 a = splat(alpha[d]), kd = splat(k[d]);
-    for (int n = 0; n < N; ++n) read[n] = fma(kd, mul(a, load_lanes(s + d * dim + 16 * n, lanes)), read[n]);
-  }
-  for (int n = 0; n < N; ++n) e[n] = mul(splat(beta), sub(load_lanes(v + 16 * n, lanes), read[n]));
-  for (size_t d = 0; d < dim; ++d) {
-    const f32x16 a = splat(alpha[d]), kd = splat(k[d]), qd = splat(q[d]);
-    for (int n = 0; n < N; ++n) {
-      float* at = s + d * dim + 16 * n;
-      const f32x16 updated = fma(kd, e[n], mul(a, load_lanes(at, lanes)));
-      store_lanes(at, updated, lanes);
-      out[n] = fma(qd, updated, out[n]);
-    }
-  }
-  for (int n = 0; n < N; ++n) store_lanes(o + 16 * n, out[n], lanes);
+// u += sum of k_d alpha_d S_d over R key channels d, whose rows of S follow each other
+template <int R>
+K3_INLINE void read_rows(const float* s, const float* k, const float* alpha, float* u, size_t dim) {
+  f32x16 kd[R], a[R];
+  for (int r = 0; r < R; ++r) kd[r] = splat(k[r]), a[r] = splat(alpha[r]);
+  for_lanes(dim, [&](size_t c, int lanes) K3_LANES_BODY {
+    f32x16 read = load_lanes(u + c, lanes);
+    for (int r = 0; r < R; ++r)
+      read = fma(kd[r], mul(a[r], load_lanes(s + (size_t)r * dim + c, lanes)), read);
+    store_lanes(u + c, read, lanes);
+  });
 }
 
+// S_d = alpha_d S_d + k_d e and o += q_d S_d for R key channels
+template <int R>
+K3_INLINE void update_rows(float* s, const float* q, const float* k, const float* alpha, const float* e, float* o,
+                           size_t dim) {
+  f32x16 qd[R], kd[R], a[R];
+  for (int r = 0; r < R; ++r) qd[r] = splat(q[r]), kd[r] = splat(k[r]), a[r] = splat(alpha[r]);
+  for_lanes(dim, [&](size_t c, int lanes) K3_LANES_BODY {
+    const f32x16 error = load_lanes(e + c, lanes);
+    f32x16 out = load_lanes(o + c, lanes);
+    for (int r = 0; r < R; ++r) {
+      float* at = s + (size_t)r * dim + c;
+      const f32x16 updated = fma(kd[r], error, mul(a[r], load_lanes(at, lanes)));
+      store_lanes(at, updated, lanes);
+      out = fma(qd[r], updated, out);
+    }
+    store_lanes(o + c, out, lanes);
+  });
+}
+
+// One token of one head. e: [dim], overwritten
 K3_INLINE void delta_step(float* s, const float* q, const float* k, const float* v, const float* alpha, float beta,
-                          float* o, size_t dim) {
-  constexpr size_t kBlock = 16 * kTileRows;
-  size_t c = 0;
-  for (; c + kBlock <= dim; c += kBlock) delta_columns<kTileRows>(s + c, q, k, v + c, alpha, beta, o + c, dim, 16);
-  for (; c < dim; c += 16)
-    delta_columns<1>(s + c, q, k, v + c, alpha, beta, o + c, dim, dim - c < 16 ? (int)(dim - c) : 16);
+                          float* e, float* o, size_t dim) {
+  memset(e, 0, 4 * dim);
+  size_t d = 0;
+  for (; d + kTileRows <= dim; d += kTileRows) read_rows<kTileRows>(s + d * dim, k + d, alpha + d, e, dim);
+  for (; d < dim; ++d) read_rows<1>(s + d * dim, k + d, alpha + d, e, dim);
+  K3_FOR_LANES(dim, c, lanes)
+    store_lanes(e + c, mul(splat(beta), sub(load_lanes(v + c, lanes), load_lanes(e + c, lanes))), lanes);
+  memset(o, 0, 4 * dim);
+  for (d = 0; d + kTileRows <= dim; d += kTileRows)
+    update_rows<kTileRows>(s + d * dim, q + d, k + d, alpha + d, e, o, dim);
+  for (; d < dim; ++d) update_rows<1>(s + d * dim, q + d, k + d, alpha + d, e, o, dim);
 }
 
 K3_INLINE void gated_norm(const float* o, const float* gain, const float* gate, float eps, float* y, size_t dim) {
@@ -107,7 +124,7 @@ K3_INLINE void gated_norm(const float* o, const float* gain, const float* gate, 
 
 void head(const Shape& p, const Parameters& w, const Rows& rows, const State& state, size_t h, float* scratch) {
   const size_t dim = p.dim, width = p.width(), c = h * dim, tail = (p.taps - 1) * width;
-  float *q = scratch, *k = q + dim, *v = k + dim, *alpha = v + dim, *o = alpha + dim;
+  float *q = scratch, *k = q + dim, *v = k + dim, *alpha = v + dim, *e = alpha + dim, *o = e + dim;
   float* s = state.recurrence + h * dim * dim;
   for (size_t t = 0; t < rows.tokens; ++t) {
     conv_silu(rows.q, state.tails, w.conv, q, t, width, p.taps, c, dim);
@@ -117,7 +134,7 @@ void head(const Shape& p, const Parameters& w, const Rows& rows, const State& st
     normalize(k, k, dim, p.l2_eps, 1.0f);
     log_decay(rows.decay + t * width + c, w.dt_bias + c, w.exp_a[h], p.lower_bound, alpha, dim);
     exp_all(alpha, alpha, dim);
-    delta_step(s, q, k, v, alpha, sigmoid1(rows.beta[t * p.heads + h]), o, dim);
+    delta_step(s, q, k, v, alpha, sigmoid1(rows.beta[t * p.heads + h]), e, o, dim);
     gated_norm(o, w.o_norm, rows.gate + t * width + c, p.norm_eps, rows.out + t * width + c, dim);
   }
   advance_tail(rows.q, state.tails, rows.tokens, width, p.taps, c, dim);
@@ -144,11 +161,11 @@ void decay_gate(const Shape& p, const Parameters& w, const float* z, float* g, s
 }
 
 void recurrence(const Shape& p, const Rows& rows, float* state, size_t h, float* scratch) {
-  float* s = state + h * p.dim * p.dim;
+  float *s = state + h * p.dim * p.dim, *alpha = scratch, *e = alpha + p.dim;
   for (size_t t = 0; t < rows.tokens; ++t) {
     const size_t at = t * p.width() + h * p.dim;
-    exp_all(rows.decay + at, scratch, p.dim);
-    delta_step(s, rows.q + at, rows.k + at, rows.v + at, scratch, rows.beta[t * p.heads + h], rows.out + at, p.dim);
+    exp_all(rows.decay + at, alpha, p.dim);
+    delta_step(s, rows.q + at, rows.k + at, rows.v + at, alpha, rows.beta[t * p.heads + h], e, rows.out + at, p.dim);
   }
 }
 }  // namespace

@@ -1,6 +1,6 @@
-import { atLeast, count, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { aboveZero, apart, atLeast, count, exactly, type NativeOptions, resolveIsa } from '@k3/native-kit'
 import { native, supportedIsas } from './native.js'
-import { KdaState } from './state.js'
+import { emptyState, type KdaState } from './state.js'
 
 /** Sizes and constants of a layer. */
 export interface KdaShape {
@@ -45,14 +45,15 @@ export interface KdaInputs {
 /** One bound layer of Kimi Delta Attention, without its projections. */
 export interface Kda {
   readonly shape: KdaShape
-  /** A state of zeros. */
+  /** A state of zeros, 4 heads * headDim * (headDim + 3 (convTaps - 1)) bytes; the caller's. */
   createState(): KdaState
   /**
    * Convolution, unit-length q and k, decay, delta rule, norm and gate for `tokens` more tokens of one sequence.
-   * out: f32 [tokens, heads * headDim], fully overwritten. `state` is advanced in place. Arrays may be longer.
-   * One call of T tokens and T calls of one give the same bits, on every ISA and with any number of threads.
-   * Source: Kimi Linear's recurrence as in docs/spec/SPEC.md §6.
-   * @throws RangeError (ERR_OUT_OF_RANGE) for a short array, ERR_TASK_POOL_CLOSED when the pool was closed
+   * out: f32 [tokens, heads * headDim], fully overwritten. `state` is advanced in place. Inputs and out may be longer.
+   * One call of T tokens and T calls of one give the same bits, on every ISA and with any number of threads. NaN goes
+   * into the state and out; a state that has one stays poisoned. Source: docs/spec/SPEC.md §6.
+   * @throws TypeError (ERR_INVALID_ARG_TYPE) for another kind of array; RangeError (ERR_OUT_OF_RANGE) for a short one, a
+   * state of another shape, or when out overlaps an input; ERR_TASK_POOL_CLOSED when the pool was closed
    */
   forward(inputs: KdaInputs, state: KdaState, out: Float32Array, tokens: number): void
   /**
@@ -70,7 +71,9 @@ const L2_EPS = 1e-6
 
 /**
  * Binds one layer. Any number of heads, head width and taps.
- * @throws RangeError when a parameter is too short, a size is not positive or the ISA is not available
+ * @throws RangeError (ERR_OUT_OF_RANGE) when a parameter has another length, a size is not positive or gateLowerBound not
+ * negative; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_ARG_TYPE, ERR_INVALID_HANDLE); ERR_OUT_OF_MEMORY;
+ * ERR_NATIVE_LOAD when there is no binary for this platform
  */
 export const createKda = (shape: KdaShape, parameters: KdaParameters, options: NativeOptions = {}): Kda => {
   const { heads, headDim, convTaps, gateLowerBound, normEps } = shape
@@ -82,30 +85,21 @@ export const createKda = (shape: KdaShape, parameters: KdaParameters, options: N
   const op = native().create(...sizes, qConv, kConv, vConv, aLog, dtBias, oNorm, pool, isa)
   const stateNumbers = heads * headDim * headDim
   const tailNumbers = 3 * (convTaps - 1) * width
-
-  const checkRows = (inputs: Omit<KdaInputs, 'gate'>, out: Float32Array, tokens: number) => {
-    count('tokens', tokens, 0)
-    atLeast('q', inputs.q, tokens * width)
-    atLeast('k', inputs.k, tokens * width)
-    atLeast('v', inputs.v, tokens * width)
-    atLeast('decay', inputs.decay, tokens * width)
-    atLeast('beta', inputs.beta, tokens * heads)
-    atLeast('out', out, tokens * width)
-  }
+  const recurRows = rowsOf(heads, width)
+  const forwardRows: Rows = [...recurRows, ['gate', width]]
   return {
     shape,
-    createState: () => new KdaState(new Float32Array(stateNumbers), new Float32Array(tailNumbers)),
+    createState: () => emptyState(stateNumbers, tailNumbers),
     forward(inputs, state, out, tokens) {
-      checkRows(inputs, out, tokens)
-      atLeast('gate', inputs.gate, tokens * width)
-      atLeast('state.recurrence', state.recurrence, stateNumbers)
-      atLeast('state.tails', state.tails, tailNumbers)
+      checkCall(forwardRows, inputs, out, tokens)
+      exactly('state.recurrence', state.recurrence, stateNumbers)
+      exactly('state.tails', state.tails, tailNumbers)
       const { q, k, v, decay, beta, gate } = inputs
       native().forward(op, q, k, v, decay, beta, gate, state.recurrence, state.tails, out, tokens)
     },
     recur(inputs, recurrence, out, tokens) {
-      checkRows(inputs, out, tokens)
-      atLeast('recurrence', recurrence, stateNumbers)
+      checkCall(recurRows, inputs, out, tokens)
+      exactly('recurrence', recurrence, stateNumbers)
       const { q, k, v, decay, beta } = inputs
       native().recurrence(op, q, k, v, decay, beta, recurrence, out, tokens)
     },
@@ -118,23 +112,41 @@ export const createKda = (shape: KdaShape, parameters: KdaParameters, options: N
   }
 }
 
+/** Inputs by name with the numbers of one token, those of the output's width first. */
+type Rows = readonly (readonly [keyof KdaInputs, number])[]
+
+const rowsOf = (heads: number, width: number): Rows => [
+  ['q', width],
+  ['k', width],
+  ['v', width],
+  ['decay', width],
+  ['beta', heads]
+]
+
+const checkCall = (rows: Rows, inputs: Partial<KdaInputs>, out: Float32Array, tokens: number): void => {
+  count('tokens', tokens, 0)
+  const outLength = tokens * rows[0]![1]
+  atLeast('out', out, outLength)
+  for (const [name, length] of rows) {
+    const input = inputs[name]!
+    atLeast(name, input, tokens * length)
+    apart(name, input, tokens * length, out, outLength)
+  }
+}
+
 const checkShape = (shape: KdaShape, parameters: KdaParameters): number => {
   const { heads, headDim, convTaps, gateLowerBound, normEps } = shape
   count('heads', heads, 1)
   count('headDim', headDim, 1)
   count('convTaps', convTaps, 1)
-  for (const [name, good] of [
-    ['gateLowerBound must be a negative number', gateLowerBound < 0 && Number.isFinite(gateLowerBound)],
-    ['normEps must be a positive number', normEps > 0 && Number.isFinite(normEps)]
-  ] as const) {
-    if (!good) throw Object.assign(new RangeError(name), { code: 'ERR_OUT_OF_RANGE' })
-  }
+  aboveZero('-gateLowerBound', -gateLowerBound)
+  aboveZero('normEps', normEps)
   const width = heads * headDim
-  atLeast('qConv', parameters.qConv, width * convTaps)
-  atLeast('kConv', parameters.kConv, width * convTaps)
-  atLeast('vConv', parameters.vConv, width * convTaps)
+  exactly('qConv', parameters.qConv, width * convTaps)
+  exactly('kConv', parameters.kConv, width * convTaps)
+  exactly('vConv', parameters.vConv, width * convTaps)
   atLeast('aLog', parameters.aLog, heads)
-  atLeast('dtBias', parameters.dtBias, width)
-  atLeast('oNorm', parameters.oNorm, headDim)
+  exactly('dtBias', parameters.dtBias, width)
+  exactly('oNorm', parameters.oNorm, headDim)
   return width
 }

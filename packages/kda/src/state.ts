@@ -1,3 +1,14 @@
+import { alignedFloats } from '@k3/native-kit'
+import { native } from './native.js'
+
+const zeros = (length: number) => alignedFloats(length, native().floatsToBorder)
+
+const copyOf = (from: Float32Array) => {
+  const copy = zeros(from.length)
+  copy.set(from)
+  return copy
+}
+
 /** What one sequence carries through one layer; zero at its start. */
 export class KdaState {
   /** f32 [heads, keys, values]: the matrix of each head, row-major by key channel */
@@ -5,20 +16,20 @@ export class KdaState {
   /** f32 [3, taps - 1, heads * headDim]: the last inputs of the convolutions of q, k and v, oldest first */
   readonly tails: Float32Array
 
-  /** Made by `kda.createState()`; or from arrays that were saved, which it then owns. */
+  /** Made by `kda.createState()`; or from arrays that were saved, which it then owns. `forward` checks their lengths. */
   constructor(recurrence: Float32Array, tails: Float32Array) {
     this.recurrence = recurrence
     this.tails = tails
   }
 
-  /** Size in bytes. */
+  /** Size in bytes: 4 heads · headDim · (headDim + 3 (taps - 1)). */
   get bytes(): number {
     return this.recurrence.byteLength + this.tails.byteLength
   }
 
   /** An independent copy. */
   copy(): KdaState {
-    return new KdaState(this.recurrence.slice(), this.tails.slice())
+    return new KdaState(copyOf(this.recurrence), copyOf(this.tails))
   }
 
   /** Takes over the contents of a state of the same shape. @throws RangeError (ERR_OUT_OF_RANGE) when the shape differs */
@@ -30,3 +41,7 @@ export class KdaState {
     this.tails.set(from.tails)
   }
 }
+
+/** A state of zeros, of arrays of these lengths. */
+export const emptyState = (recurrenceLength: number, tailsLength: number): KdaState =>
+  new KdaState(zeros(recurrenceLength), zeros(tailsLength))

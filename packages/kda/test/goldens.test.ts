@@ -17,8 +17,9 @@ const op = (
 ) => {
   const zeros = new Float32Array(heads * headDim * 4)
   const aLog = golden === undefined ? zeros : golden.tensor('A_log')
-  const dtBias = golden === undefined ? zeros : golden.tensor('dt_bias')
-  const parameters = { qConv: zeros, kConv: zeros, vConv: zeros, oNorm: zeros, aLog, dtBias }
+  const dtBias = golden === undefined ? zeros.slice(0, heads * headDim) : golden.tensor('dt_bias')
+  const oNorm = zeros.slice(0, headDim)
+  const parameters = { qConv: zeros, kConv: zeros, vConv: zeros, oNorm, aLog, dtBias }
   return createKda({ heads, headDim, convTaps: 4, gateLowerBound: -5, normEps: 1e-5 }, parameters, { isa })
 }
 

@@ -1,5 +1,6 @@
 // Node-API glue of @k3/mla: one bound op per layer.
 #include <k3/glue.h>
+#include <k3/scratch.h>
 
 #include <vector>
 
@@ -44,12 +45,16 @@ Napi::Value forward(const Napi::CallbackInfo& info) {
   const size_t cached = size(info[5]), tokens = size(info[7]);
   const Call call = {op->kv_up.data(), array_data<float>(info[1]), array_data<float>(info[3]), rows, cached, tokens,
                      array_data<float>(info[6])};
+  if (!op->kv_up.intact()) return throw_weights_detached(info.Env());
+  if (tokens == 0) return info.Env().Undefined();
+  Scratch scratch;
+  const size_t head_scratch = head_floats(op->shape, tokens);
+  if (!scratch.reserve(op->shape.heads * head_scratch)) return throw_out_of_memory(info.Env());
   op->kernels->append(op->shape, array_data<float>(info[2]), op->kv_norm.data(), rows + cached * op->shape.row(), tokens);
   const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
     const Range heads = share(op->shape.heads, 1, part, parts);
     if (heads.begin == heads.end) return;
-    std::vector<float> scratch(scratch_floats(op->shape, heads.end - heads.begin));
-    op->kernels->attend(op->shape, call, heads.begin, heads.end, scratch.data());
+    op->kernels->attend(op->shape, call, heads.begin, heads.end, scratch.data() + heads.begin * head_scratch);
   });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
@@ -59,6 +64,7 @@ Napi::Value isas(const Napi::CallbackInfo& info) { return supported_isas(info.En
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("create", Napi::Function::New(env, create));
   exports.Set("forward", Napi::Function::New(env, forward));
+  exports.Set("floatsToBorder", Napi::Function::New(env, floats_to_border));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;
 }

@@ -3,13 +3,20 @@
 //   p = softmax(score over s <= t)      o = Wv_h (sum_s p_s c_s) * sigmoid(gate)
 // Positions go in blocks of 64 counted from position 0, with a running maximum: which block a position falls into
 // depends on nothing but its number, so a prompt, single steps and any cut between give the same bits. Inside a block
-// the sums run in ascending order of position. Passes: the cache once per token, a block stays in cache for all heads.
+// the sums run in ascending order of position. Passes: the cache once per token, a block stays in cache for all heads;
+// Wk and Wv once per kTokenTile tokens.
 #include <k3/lanes.h>
 
 #include "mla.h"
 
 namespace {
 using namespace k3::mla;
+
+constexpr int kHeads = kPartColumns;              // heads x positions, and heads x parts of the latent, whose sums
+constexpr int kPositions = kPartRows;             // fill the register file
+constexpr size_t kColumns = kPartRows * kPartLanes;
+constexpr int kTokens = 4;                        // tokens that share one look at a row of Wk or Wv
+constexpr int kValueRows = kTileRows > 2 ? 2 : 1;  // rows of Wv at a time for kTokens tokens
 
 // What one thread holds for its heads: prepared queries and summed latents of a tile of tokens, and the running
 // softmax of the token at hand.
@@ -20,11 +27,11 @@ struct Work {
   float *highest, *total, *correction;  // [heads]
 };
 
-K3_INLINE Work work_of(const Shape& s, size_t heads, float* scratch) {
+K3_INLINE Work work_of(const Shape& s, size_t tokens, size_t heads, float* scratch) {
   Work w;
   w.query = scratch;
-  w.summed = w.query + kTokenTile * heads * s.row();
-  w.score = w.summed + kTokenTile * heads * s.latent;
+  w.summed = w.query + tokens * heads * s.row();
+  w.score = w.summed + tokens * heads * s.latent;
   w.highest = w.score + heads * kBlock;
   w.total = w.highest + heads;
   w.correction = w.total + heads;
@@ -47,45 +54,81 @@ void append(const Shape& s, const float* kv, const float* gain, float* rows, siz
   }
 }
 
-// q'[r] = sum_d Wk[d][r] q[d] for N vectors of r and T tokens; then q_r behind it.
-template <int T>
-K3_INLINE void absorb_query(const Shape& s, const uint8_t* wk, const float* const* q, float* const* out) {
-  K3_FOR_LANES(s.latent, r, lanes) {
-    f32x16 acc[T];
-    for (int t = 0; t < T; ++t) acc[t] = zero();
-    for (size_t d = 0; d < s.nope; ++d) {
-      const f32x16 w = load_bf16_lanes(wk + 2 * (d * s.latent + r), lanes);
-      for (int t = 0; t < T; ++t) acc[t] = fma(w, splat(q[t][d]), acc[t]);
+// q'[t] += sum of q[t]_d Wk_d over R key channels d, whose rows of Wk follow each other. q, out: strides apart
+template <int R, int T>
+K3_INLINE void absorb_rows(const uint8_t* wk, const float* q, size_t q_stride, float* out, size_t out_stride, size_t latent) {
+  f32x16 qd[T][R];
+  for (int t = 0; t < T; ++t)
+    for (int r = 0; r < R; ++r) qd[t][r] = splat(q[(size_t)t * q_stride + (size_t)r]);
+  for_lanes(latent, [&](size_t c, int lanes) K3_LANES_BODY {
+    f32x16 w[R];
+    for (int r = 0; r < R; ++r) w[r] = load_bf16_lanes(wk + 2 * ((size_t)r * latent + c), lanes);
+    for (int t = 0; t < T; ++t) {
+      float* to = out + (size_t)t * out_stride + c;
+      f32x16 acc = load_lanes(to, lanes);
+      for (int r = 0; r < R; ++r) acc = fma(w[r], qd[t][r], acc);
+      store_lanes(to, acc, lanes);
     }
-    for (int t = 0; t < T; ++t) store_lanes(out[t] + r, acc[t], lanes);
-  }
-  for (int t = 0; t < T; ++t) memcpy(out[t] + s.latent, q[t] + s.nope, 4 * s.shared);
+  });
 }
 
-// score[h][n] = (query_h . row_n) * scale for H heads and N positions
+// [q', q_r] of one head for T tokens
+template <int T>
+K3_INLINE void absorb(const Shape& s, const uint8_t* wk, const float* q, float* out, size_t out_stride) {
+  const size_t q_stride = s.query();
+  for (size_t t = 0; t < T; ++t) {
+    memset(out + t * out_stride, 0, 4 * s.latent);
+    memcpy(out + t * out_stride + s.latent, q + t * q_stride + s.nope, 4 * s.shared);
+  }
+  size_t d = 0;
+  for (; d + 2 <= s.nope; d += 2) absorb_rows<2, T>(wk + 2 * d * s.latent, q + d, q_stride, out, out_stride, s.latent);
+  for (; d < s.nope; ++d) absorb_rows<1, T>(wk + 2 * d * s.latent, q + d, q_stride, out, out_stride, s.latent);
+}
+
+// score[h][n] = (query_h . row_n) * scale for H heads and N positions, a register's lanes at a time
 template <int H, int N>
 K3_INLINE void score_tile(const float* query, const float* rows, size_t width, float scale, float* score) {
-  f32x16 acc[H][N];
-  for (int h = 0; h < H; ++h)
-    for (int n = 0; n < N; ++n) acc[h][n] = zero();
-  K3_FOR_LANES(width, c, lanes) {
-    f32x16 q[H];
-    for (int h = 0; h < H; ++h) q[h] = load_lanes(query + (size_t)h * width + c, lanes);
-    for (int n = 0; n < N; ++n) {
-      const f32x16 row = load_lanes(rows + (size_t)n * width + c, lanes);
-      for (int h = 0; h < H; ++h) acc[h][n] = fma(q[h], row, acc[h][n]);
+  alignas(64) float sums[H][N][16];
+  const size_t whole = width / 16 * 16;
+  for (size_t lane = 0; lane < 16; lane += kPartLanes) {
+    f32part acc[H][N];
+    for (int h = 0; h < H; ++h)
+      for (int n = 0; n < N; ++n) acc[h][n] = splat_part(0.0f);
+    for (size_t c = lane; c < whole; c += 16) {
+      f32part q[H];
+      for (int h = 0; h < H; ++h) q[h] = load_part(query + (size_t)h * width + c);
+      for (int n = 0; n < N; ++n) {
+        const f32part row = load_part(rows + (size_t)n * width + c);
+        for (int h = 0; h < H; ++h) acc[h][n] = fma(q[h], row, acc[h][n]);
+      }
     }
+    for (int h = 0; h < H; ++h)
+      for (int n = 0; n < N; ++n) store(sums[h][n] + lane, acc[h][n]);
   }
+  const int rest = (int)(width - whole);
   for (int h = 0; h < H; ++h)
-    for (int n = 0; n < N; ++n) score[(size_t)h * kBlock + (size_t)n] = sum(acc[h][n]) * scale;
+    for (int n = 0; n < N; ++n) {
+      const float *q = query + (size_t)h * width + whole, *row = rows + (size_t)n * width + whole;
+      const f32x16 acc = load(sums[h][n]);
+      score[(size_t)h * kBlock + (size_t)n] = sum(rest ? fma(load_n(q, rest), load_n(row, rest), acc) : acc) * scale;
+    }
 }
 
-template <int H>
-K3_INLINE void score_heads(const float* query, const float* rows, size_t width, float scale, size_t count, float* score) {
-  size_t n = 0;
-  for (; n + kTileColumns <= count; n += kTileColumns)
-    score_tile<H, kTileColumns>(query, rows + n * width, width, scale, score + n);
-  for (; n < count; ++n) score_tile<H, 1>(query, rows + n * width, width, scale, score + n);
+// Asks for the part of the next rows that falls to heads [begin, end), a cache line at a time.
+K3_INLINE void fetch_share(const float* next, size_t numbers, size_t begin, size_t end, size_t heads) {
+  for (size_t i = numbers * begin / heads / 16 * 16; i < numbers * end / heads; i += 16) __builtin_prefetch(next + i);
+}
+
+// the same for all heads of this thread
+template <int N>
+K3_INLINE void score_positions(const Shape& s, const float* query, const float* rows, size_t heads, float* score) {
+  const size_t width = s.row();
+  size_t h = 0;
+  for (; h + kHeads <= heads; h += kHeads) {
+    fetch_share(rows + N * width, N * width, h, h + kHeads, heads);
+    score_tile<kHeads, N>(query + h * width, rows, width, s.score_scale, score + h * kBlock);
+  }
+  for (; h < heads; ++h) score_tile<1, N>(query + h * width, rows, width, s.score_scale, score + h * kBlock);
 }
 
 // Running softmax of one head: scores of `count` positions become weights relative to the highest score so far.
@@ -93,62 +136,77 @@ K3_INLINE void soften(float* score, size_t count, float* highest, float* total, 
   float top = *highest;
   for (size_t n = 0; n < count; ++n) top = top < score[n] ? score[n] : top;
   f32x16 added = zero();
-  K3_FOR_LANES(count, n, lanes) {
+  for_lanes(count, [&](size_t n, int lanes) K3_LANES_BODY {
     store_lanes(score + n, exp(sub(load_lanes(score + n, lanes), splat(top))), lanes);
     added = add(added, load_lanes(score + n, lanes));
-  }
+  });
   *correction = exp1(*highest - top);
   *total = __builtin_fmaf(*total, *correction, sum(added));
   *highest = top;
 }
 
-// summed[h] = summed[h] * correction[h] + sum_n weight[h][n] latent_n, for H heads and N vectors of the latent
-template <int H, int N>
-K3_INLINE void gather_tile(const Shape& s, const float* rows, const float* weight, const float* correction, size_t count,
-                           float* summed, int lanes) {
-  f32x16 acc[H][N];
-  for (int h = 0; h < H; ++h)
-    for (int v = 0; v < N; ++v)
-      acc[h][v] = mul(load_lanes(summed + (size_t)h * s.latent + 16 * v, lanes), splat(correction[h]));
-  for (size_t n = 0; n < count; ++n) {
-    f32x16 c[N];
-    for (int v = 0; v < N; ++v) c[v] = load_lanes(rows + n * s.row() + 16 * v, lanes);
-    for (int h = 0; h < H; ++h) {
-      const f32x16 p = splat(weight[(size_t)h * kBlock + n]);
-      for (int v = 0; v < N; ++v) acc[h][v] = fma(p, c[v], acc[h][v]);
+// One block of positions: c_n for n < count, and p_n of every head.
+struct Block {
+  const float* rows;
+  size_t stride, count;
+  const float *weight, *correction;  // [heads][kBlock], [heads]
+};
+
+// summed_h = summed_h * correction_h + sum_n p_n c_n for H heads and kColumns columns of the latent
+template <int H>
+K3_INLINE void gather_tile(const Block& b, size_t head, size_t column, float* summed, size_t latent) {
+  f32part acc[H][kPartRows];
+  for (size_t h = 0; h < H; ++h)
+    for (size_t v = 0; v < kPartRows; ++v)
+      acc[h][v] = mul(load_part(summed + (head + h) * latent + column + kPartLanes * v), splat_part(b.correction[head + h]));
+  for (size_t n = 0; n < b.count; ++n) {
+    f32part p[H];
+    for (size_t h = 0; h < H; ++h) p[h] = splat_part(b.weight[(head + h) * kBlock + n]);
+    for (size_t v = 0; v < kPartRows; ++v) {
+      const f32part c = load_part(b.rows + n * b.stride + column + kPartLanes * v);
+      for (size_t h = 0; h < H; ++h) acc[h][v] = fma(p[h], c, acc[h][v]);
     }
   }
-  for (int h = 0; h < H; ++h)
-    for (int v = 0; v < N; ++v) store_lanes(summed + (size_t)h * s.latent + 16 * v, acc[h][v], lanes);
+  for (size_t h = 0; h < H; ++h)
+    for (size_t v = 0; v < kPartRows; ++v) store(summed + (head + h) * latent + column + kPartLanes * v, acc[h][v]);
 }
 
-template <int H>
-K3_INLINE void gather_heads(const Shape& s, const float* rows, const float* weight, const float* correction, size_t count,
-                            float* summed) {
-  constexpr size_t kColumns = 16 * kTileRows;
+// the same for one head and up to 16 columns
+K3_INLINE void gather_rest(const Block& b, size_t head, size_t column, float* summed, size_t latent) {
+  const int lanes = latent - column < 16 ? (int)(latent - column) : 16;
+  float* to = summed + head * latent + column;
+  f32x16 acc = mul(load_lanes(to, lanes), splat(b.correction[head]));
+  for (size_t n = 0; n < b.count; ++n)
+    acc = fma(splat(b.weight[head * kBlock + n]), load_lanes(b.rows + n * b.stride + column, lanes), acc);
+  store_lanes(to, acc, lanes);
+}
+
+K3_INLINE void gather(const Block& b, size_t heads, float* summed, size_t latent) {
   size_t c = 0;
-  for (; c + kColumns <= s.latent; c += kColumns)
-    gather_tile<H, kTileRows>(s, rows + c, weight, correction, count, summed + c, 16);
-  for (; c < s.latent; c += 16)
-    gather_tile<H, 1>(s, rows + c, weight, correction, count, summed + c, s.latent - c < 16 ? (int)(s.latent - c) : 16);
+  for (; c + kColumns <= latent; c += kColumns) {
+    size_t h = 0;
+    for (; h + kHeads <= heads; h += kHeads) gather_tile<kHeads>(b, h, c, summed, latent);
+    for (; h < heads; ++h) gather_tile<1>(b, h, c, summed, latent);
+  }
+  for (; c < latent; c += 16)
+    for (size_t h = 0; h < heads; ++h) gather_rest(b, h, c, summed, latent);
 }
 
-// One block of positions for all heads of this thread.
-K3_INLINE void attend_block(const Shape& s, const Work& w, const float* rows, size_t count, size_t heads, float* query,
-                            float* summed) {
-  size_t h = 0;
-  for (; h + kTileRows <= heads; h += kTileRows)
-    score_heads<kTileRows>(query + h * s.row(), rows, s.row(), s.score_scale, count, w.score + h * kBlock);
-  for (; h < heads; ++h) score_heads<1>(query + h * s.row(), rows, s.row(), s.score_scale, count, w.score + h * kBlock);
-  for (h = 0; h < heads; ++h) soften(w.score + h * kBlock, count, w.highest + h, w.total + h, w.correction + h);
-  for (h = 0; h + kTileRows <= heads; h += kTileRows)
-    gather_heads<kTileRows>(s, rows, w.score + h * kBlock, w.correction + h, count, summed + h * s.latent);
-  for (; h < heads; ++h) gather_heads<1>(s, rows, w.score + h * kBlock, w.correction + h, count, summed + h * s.latent);
+// One block of positions for all heads of this thread: a few rows for all heads, then a few columns for all heads, so
+// that what is read again lies in first-level cache.
+void attend_block(const Shape& s, const Work& w, const float* rows, size_t count, size_t heads, const float* query,
+                  float* summed) {
+  size_t n = 0;
+  for (; n + kPositions <= count; n += kPositions)
+    score_positions<kPositions>(s, query, rows + n * s.row(), heads, w.score + n);
+  for (; n < count; ++n) score_positions<1>(s, query, rows + n * s.row(), heads, w.score + n);
+  for (size_t h = 0; h < heads; ++h) soften(w.score + h * kBlock, count, w.highest + h, w.total + h, w.correction + h);
+  gather({rows, s.row(), count, w.score, w.correction}, heads, summed, s.latent);
 }
 
 // The softmax-weighted sum of latents of one token, divided by the total.
-K3_INLINE void attend_token(const Shape& s, const Call& call, const Work& w, size_t token, size_t heads, float* query,
-                            float* summed) {
+void attend_token(const Shape& s, const Call& call, const Work& w, size_t token, size_t heads, const float* query,
+                  float* summed) {
   for (size_t h = 0; h < heads; ++h) {
     w.highest[h] = -__builtin_inff();
     w.total[h] = 0.0f;
@@ -166,57 +224,66 @@ K3_INLINE void attend_token(const Shape& s, const Call& call, const Work& w, siz
   }
 }
 
-// o[v] = (Wv[v] . summed) * sigmoid(gate[v]) for T tokens
-template <int T>
-K3_INLINE void project_value(const Shape& s, const uint8_t* wv, const float* const* summed, const float* const* gate,
-                             float* const* out) {
-  for (size_t v = 0; v < s.value; ++v) {
-    f32x16 acc[T];
-    for (int t = 0; t < T; ++t) acc[t] = zero();
-    K3_FOR_LANES(s.latent, r, lanes) {
-      const f32x16 w = load_bf16_lanes(wv + 2 * (v * s.latent + r), lanes);
-      for (int t = 0; t < T; ++t) acc[t] = fma(w, load_lanes(summed[t] + r, lanes), acc[t]);
+// out[t][r] = Wv_r . summed[t] for R value channels and T tokens
+template <int R, int T>
+K3_INLINE void value_rows(const uint8_t* wv, const float* summed, size_t stride, size_t latent, float* out, size_t out_stride) {
+  f32x16 acc[R][T];
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < T; ++t) acc[r][t] = zero();
+  for_lanes(latent, [&](size_t c, int lanes) K3_LANES_BODY {
+    f32x16 w[R];
+    for (int r = 0; r < R; ++r) w[r] = load_bf16_lanes(wv + 2 * ((size_t)r * latent + c), lanes);
+    for (int t = 0; t < T; ++t) {
+      const f32x16 x = load_lanes(summed + (size_t)t * stride + c, lanes);
+      for (int r = 0; r < R; ++r) acc[r][t] = fma(w[r], x, acc[r][t]);
     }
-    for (int t = 0; t < T; ++t) out[t][v] = sum(acc[t]);
-  }
-  for (int t = 0; t < T; ++t)
-    K3_FOR_LANES(s.value, v, lanes)
-      store_lanes(out[t] + v, mul(load_lanes(out[t] + v, lanes), sigmoid(load_lanes(gate[t] + v, lanes))), lanes);
+  });
+  for (int r = 0; r < R; ++r)
+    for (int t = 0; t < T; ++t) out[(size_t)t * out_stride + (size_t)r] = sum(acc[r][t]);
 }
 
+// o of one head for T tokens
 template <int T>
-void attend_tile(const Shape& s, const Call& call, const Work& w, size_t token, size_t begin, size_t end) {
-  const size_t heads = end - begin, slice = 2 * (s.nope + s.value) * s.latent;
+K3_INLINE void project(const Shape& s, const uint8_t* wv, const float* summed, size_t stride, const float* gate, float* out) {
+  constexpr int R = T == 1 ? 4 : kValueRows;
+  const size_t width = s.width();
+  size_t v = 0;
+  for (; v + R <= s.value; v += R) value_rows<R, T>(wv + 2 * v * s.latent, summed, stride, s.latent, out + v, width);
+  for (; v < s.value; ++v) value_rows<1, T>(wv + 2 * v * s.latent, summed, stride, s.latent, out + v, width);
+  for (size_t t = 0; t < T; ++t, gate += width, out += width)
+    K3_FOR_LANES(s.value, i, lanes)
+      store_lanes(out + i, mul(load_lanes(out + i, lanes), sigmoid(load_lanes(gate + i, lanes))), lanes);
+}
+
+// Tokens [token, token + count), count <= kTokenTile, for heads [begin, begin + heads)
+void attend_tile(const Shape& s, const Call& call, const Work& w, size_t token, size_t count, size_t begin, size_t heads) {
+  const size_t slice = 2 * (s.nope + s.value) * s.latent, row_stride = heads * s.row(), sum_stride = heads * s.latent;
   for (size_t h = 0; h < heads; ++h) {
-    const float* q[T];
-    float* to[T];
-    for (int t = 0; t < T; ++t) {
-      q[t] = call.queries + (token + (size_t)t) * s.query() + (begin + h) * (s.nope + s.shared);
-      to[t] = w.query + ((size_t)t * heads + h) * s.row();
-    }
-    absorb_query<T>(s, call.kv_up + (begin + h) * slice, q, to);
+    const uint8_t* wk = call.kv_up + (begin + h) * slice;
+    const float* q = call.queries + token * s.query() + (begin + h) * (s.nope + s.shared);
+    float* to = w.query + h * s.row();
+    size_t t = 0;
+    for (; t + kTokens <= count; t += kTokens) absorb<kTokens>(s, wk, q + t * s.query(), to + t * row_stride, row_stride);
+    for (; t < count; ++t) absorb<1>(s, wk, q + t * s.query(), to + t * row_stride, row_stride);
   }
-  for (int t = 0; t < T; ++t)
-    attend_token(s, call, w, token + (size_t)t, heads, w.query + (size_t)t * heads * s.row(),
-                 w.summed + (size_t)t * heads * s.latent);
+  for (size_t t = 0; t < count; ++t)
+    attend_token(s, call, w, token + t, heads, w.query + t * row_stride, w.summed + t * sum_stride);
   for (size_t h = 0; h < heads; ++h) {
-    const float *summed[T], *gate[T];
-    float* to[T];
-    for (int t = 0; t < T; ++t) {
-      const size_t at = (token + (size_t)t) * s.width() + (begin + h) * s.value;
-      summed[t] = w.summed + ((size_t)t * heads + h) * s.latent;
-      gate[t] = call.gate + at;
-      to[t] = call.out + at;
-    }
-    project_value<T>(s, call.kv_up + (begin + h) * slice + 2 * s.nope * s.latent, summed, gate, to);
+    const uint8_t* wv = call.kv_up + (begin + h) * slice + 2 * s.nope * s.latent;
+    const float* summed = w.summed + h * s.latent;
+    const size_t at = token * s.width() + (begin + h) * s.value;
+    size_t t = 0;
+    for (; t + kTokens <= count; t += kTokens)
+      project<kTokens>(s, wv, summed + t * sum_stride, sum_stride, call.gate + at + t * s.width(), call.out + at + t * s.width());
+    for (; t < count; ++t)
+      project<1>(s, wv, summed + t * sum_stride, sum_stride, call.gate + at + t * s.width(), call.out + at + t * s.width());
   }
 }
 
 void attend(const Shape& s, const Call& call, size_t begin, size_t end, float* scratch) {
-  const Work w = work_of(s, end - begin, scratch);
-  size_t token = 0;
-  for (; token + kTokenTile <= call.tokens; token += kTokenTile) attend_tile<kTokenTile>(s, call, w, token, begin, end);
-  for (; token < call.tokens; ++token) attend_tile<1>(s, call, w, token, begin, end);
+  const Work w = work_of(s, tile_tokens(call.tokens), end - begin, scratch);
+  for (size_t token = 0; token < call.tokens; token += kTokenTile)
+    attend_tile(s, call, w, token, tile_tokens(call.tokens - token), begin, end - begin);
 }
 }  // namespace
 

@@ -1,11 +1,11 @@
 // Node-API glue of @k3/mxfp4: binds weights once, puts inputs into the order of the lanes, and hands out the rows.
 #include <k3/glue.h>
+#include <k3/scratch.h>
 
 #include <atomic>
 
 #include "format.h"
 #include "matmul.h"
-#include "scratch.h"
 
 namespace {
 using namespace k3;
@@ -85,10 +85,11 @@ Napi::Value apply_matrix(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Matrix* op = unwrap<Matrix>(info[0], kMatrixTag, "a matrix made by @k3/mxfp4");
   if (!op) return env.Undefined();
+  if (!op->codes.intact() || !op->scales.intact()) return throw_weights_detached(env);
   const float* x = array_data<float>(info[1]);
   float* out = array_data<float>(info[2]);
   const size_t tokens = whole(info[3]), stride = stride_of(op->columns);
-  float* arranged = (float*)op->scratch.reserve((tokens < kTokenBlock ? tokens : kTokenBlock) * stride * sizeof(float));
+  float* arranged = op->scratch.reserve((tokens < kTokenBlock ? tokens : kTokenBlock) * stride);
   if (tokens && !arranged) return Napi::Boolean::New(env, false);
   const Packed w = {op->codes.data(), op->scales.data(), op->columns};
   const Arranger arrange = {op->kernels, op->pool};
@@ -126,13 +127,13 @@ struct Work {
   float *z, *hidden;             // [tokens, stride of latent], [pairs, stride of inner]
   const float **inputs, **middles;  // [pairs] into z and hidden
 
-  static uint64_t bytes(const Experts& op, size_t tokens, size_t pairs) {
-    return sizeof(float) * (tokens * stride_of(op.latent) + pairs * stride_of(op.inner)) + 2 * sizeof(float*) * pairs;
+  static uint64_t floats(const Experts& op, size_t tokens, size_t pairs) {
+    const uint64_t pointers = 2 * pairs * sizeof(float*) / sizeof(float);
+    return tokens * stride_of(op.latent) + pairs * stride_of(op.inner) + pointers;
   }
   static bool reserve(Experts* op, size_t tokens, size_t pairs, Work* work) {
-    uint8_t* data = op->scratch.reserve(bytes(*op, tokens, pairs));
-    if (!data && tokens + pairs) return false;
-    work->z = (float*)data;
+    work->z = op->scratch.reserve(floats(*op, tokens, pairs));
+    if (!work->z && tokens + pairs) return false;
     work->hidden = work->z + tokens * stride_of(op->latent);
     work->inputs = (const float**)(work->hidden + pairs * stride_of(op->inner));
     work->middles = work->inputs + pairs;
@@ -222,13 +223,13 @@ Napi::Value combine(const Napi::CallbackInfo& info) {
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
-// firstNan(scales, offset, length): place of the first byte 255, -1 when there is none
+// firstNan(source, at, length): index of the first byte 255 among `length` bytes from byte `at` on, -1 when there is none
 Napi::Value first_nan(const Napi::CallbackInfo& info) {
-  Bytes scales;
-  if (!Bytes::read(info[0], whole(info[1]), &scales)) return info.Env().Undefined();
-  const size_t length = whole(info[2]);
-  const void* found = length ? memchr(scales.data(), 255, length) : nullptr;
-  return Napi::Number::New(info.Env(), found ? (double)((const uint8_t*)found - scales.data()) : -1);
+  Bytes source;
+  if (!Bytes::read(info[0], 0, &source)) return info.Env().Undefined();
+  const uint8_t* scales = source.data() + whole(info[1]);
+  const void* found = memchr(scales, 255, whole(info[2]));
+  return Napi::Number::New(info.Env(), found ? (double)((const uint8_t*)found - scales) : -1);
 }
 
 // decode(codes, offset, scales, offset, groups, out)

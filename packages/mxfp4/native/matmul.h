@@ -34,7 +34,7 @@ struct Kernels {
   // as the next product needs it.
   void (*gate_up)(const Packed& w1, const Packed& w3, const Vectors& x, Situ situ, float* hidden, size_t stride,
                   size_t begin, size_t end);
-  // out[c] = sum_i weights[i] rows[pair_of[i]][c] for columns [begin, end) of rows `width` wide.
+  // out[c] = sum_i weights[i] rows[pair_of[i]][c] for columns [begin, end), multiples of 16, of rows `width` wide.
   void (*combine)(const float* rows, const int32_t* pair_of, const float* weights, size_t count, float* out, size_t width,
                   size_t begin, size_t end);
 };

@@ -16,31 +16,30 @@ constexpr int kPanel = 8;                            // rows decoded together, a
 constexpr size_t kFew = 4;                           // vectors up to which a row is decoded in registers
 constexpr int kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows at a time for one vector
 
-// The packed bytes of one chunk of one row, `lanes` (4, 8, 12 or 16) of them present.
+// One chunk of one row. `groups` is the compile-time 4 but for the last, short chunk.
 struct Chunk {
   const uint8_t *codes, *scales;
-  int lanes;
 };
 K3_INLINE Chunk chunk_at(const Packed& w, size_t row, size_t chunk) {
-  const size_t rest = w.columns - chunk * kChunk;
-  return {w.codes + row * (w.columns / 2) + chunk * 64, w.scales + row * (w.columns / kGroup) + chunk * 4,
-          rest < kChunk ? (int)(rest / 8) : 16};
+  return {w.codes + row * (w.columns / 2) + chunk * 64, w.scales + row * (w.columns / kGroup) + chunk * 4};
 }
-K3_INLINE e2m1x8 codes_of(const Chunk& c) {
-  return unpack_e2m1(c.lanes == 16 ? load_u32(c.codes) : load_u32_n(c.codes, c.lanes));
+K3_INLINE e2m1x8 codes_of(const Chunk& c, int groups) {
+  return unpack_e2m1(groups == 4 ? load_u32(c.codes) : load_u32_n(c.codes, 4 * groups));
 }
-K3_INLINE f32x16 scale_of(const Chunk& c) { return c.lanes == 16 ? e8m0x4(c.scales) : e8m0_n(c.scales, c.lanes / 4); }
+K3_INLINE f32x16 scale_of(const Chunk& c, int groups) { return groups == 4 ? e8m0x4(c.scales) : e8m0_n(c.scales, groups); }
+
+K3_INLINE int last_groups(const Packed& w) { return (int)(w.columns % kChunk / kGroup); }
 
 // One chunk of R rows times T vectors, all in registers.
 template <int R, int T>
-K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, const float* const* x, f32x16 (*acc)[T]) {
+K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, const float* const* x, f32x16 (*acc)[T]) {
   Chunk c[R];
   e2m1x8 codes[R];
   f32x16 p[R][T];
   for (int r = 0; r < R; ++r) {
     c[r] = chunk_at(w, row + (size_t)r, chunk);
     __builtin_prefetch(c[r].codes + R * (w.columns / 2));
-    codes[r] = codes_of(c[r]);
+    codes[r] = codes_of(c[r], groups);
   }
   K3_UNROLL
   for (int n = 0; n < 8; ++n)
@@ -52,7 +51,7 @@ K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, const float*
       }
     }
   for (int r = 0; r < R; ++r) {
-    const f32x16 scale = scale_of(c[r]);
+    const f32x16 scale = scale_of(c[r], groups);
     for (int t = 0; t < T; ++t) acc[r][t] = fma(p[r][t], scale, acc[r][t]);
   }
 }
@@ -65,8 +64,8 @@ K3_INLINE void rows_times_few(const Packed& w, size_t row, const float* const* v
   for (int r = 0; r < R; ++r)
     for (int t = 0; t < T; ++t) acc[r][t] = zero();
   const size_t whole = w.columns / kChunk;
-  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, row, c, x, acc);
-  if (w.columns % kChunk) add_chunk<R, T>(w, row, whole, x, acc);
+  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, row, c, 4, x, acc);
+  if (const int groups = last_groups(w)) add_chunk<R, T>(w, row, whole, groups, x, acc);
   for (int r = 0; r < R; ++r)
     for (int t = 0; t < T; ++t) y[t][r] = sum(acc[r][t]);
 }
@@ -85,13 +84,13 @@ static void few(const Packed& w, size_t row, int rows, const float* const* x, fl
 struct Panel {
   float w[kPanel][kChunk], scale[kPanel][16];
 };
-K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, Panel* panel) {
+K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, int groups, Panel* panel) {
   for (int r = 0; r < rows; ++r) {
     const Chunk c = chunk_at(w, row + (size_t)r, chunk);
-    const e2m1x8 codes = codes_of(c);
+    const e2m1x8 codes = codes_of(c, groups);
     K3_UNROLL
     for (int n = 0; n < 8; ++n) store(panel->w[r] + 16 * n, e2m1(codes, n));
-    store(panel->scale[r], scale_of(c));
+    store(panel->scale[r], scale_of(c, groups));
   }
 }
 
@@ -130,18 +129,26 @@ K3_INLINE void add_rest(const Panel& panel, const Vectors& x, size_t offset, siz
   if constexpr (T > 1) add_rest<T - 1>(panel, x, offset, token, sums);
 }
 
+K3_INLINE void add_panel(const Panel& panel, const Vectors& x, size_t offset, Sums sums) {
+  size_t t = 0;
+  for (; t + kPartColumns <= x.count; t += kPartColumns) add_tile<kPartColumns>(panel, x.rows + t, offset, t, sums);
+  if constexpr (kPartColumns > 1) add_rest<kPartColumns - 1>(panel, x, offset, t, sums);
+}
+
 // up to kPanel rows times up to kTokens vectors: y[t][r]
 void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
   alignas(64) Sums sums;
   alignas(64) Panel panel;
   for (int r = 0; r < kPanel; ++r) memset(sums[r], 0, x.count * sizeof sums[r][0]);
   if (rows < kPanel) memset(&panel, 0, sizeof panel);
-  for (size_t c = 0; c * kChunk < w.columns; ++c) {
-    decode(w, row, rows, c, &panel);
-    size_t t = 0;
-    for (; t + kPartColumns <= x.count; t += kPartColumns)
-      add_tile<kPartColumns>(panel, x.rows + t, c * kChunk, t, sums);
-    if constexpr (kPartColumns > 1) add_rest<kPartColumns - 1>(panel, x, c * kChunk, t, sums);
+  const size_t whole = w.columns / kChunk;
+  for (size_t c = 0; c < whole; ++c) {
+    decode(w, row, rows, c, 4, &panel);
+    add_panel(panel, x, c * kChunk, sums);
+  }
+  if (const int groups = last_groups(w)) {
+    decode(w, row, rows, whole, groups, &panel);
+    add_panel(panel, x, whole * kChunk, sums);
   }
   for (size_t t = 0; t < x.count; ++t)
     for (int r = 0; r < rows; ++r) y[t][r] = sum(load(sums[r][t]));
@@ -212,15 +219,9 @@ void arrange(const float* x, float* out, size_t columns) {
 void combine(const float* rows, const int32_t* pair_of, const float* weights, size_t count, float* out, size_t width,
              size_t begin, size_t end) {
   for (size_t c = begin; c < end; c += 16) {
-    const int n = end - c < 16 ? (int)(end - c) : 16;
-    f32x16 acc = zero();
-    for (size_t i = 0; i < count; ++i) {
-      const float* row = rows + (size_t)pair_of[i] * width + c;
-      const f32x16 value = n == 16 ? load(row) : load_n(row, n);
-      acc = i == 0 ? mul(splat(weights[i]), value) : fma(splat(weights[i]), value, acc);
-    }
-    if (n == 16) store(out + c, acc);
-    else store_n(out + c, acc, n);
+    f32x16 sum = mul(splat(weights[0]), load(rows + (size_t)pair_of[0] * width + c));
+    for (size_t i = 1; i < count; ++i) sum = fma(splat(weights[i]), load(rows + (size_t)pair_of[i] * width + c), sum);
+    store(out + c, sum);
   }
 }
 }  // namespace

@@ -24,8 +24,10 @@ export class Mxfp4Error extends CodedError<Mxfp4ErrorCode> {
   }
 }
 
-export const outOfRange = (message: string): RangeError =>
+/** Misuse by the programmer: a number or an array that does not fit. */
+export const rangeError = (message: string): RangeError =>
   Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
 
+/** ERR_MXFP4_MEMORY for what needs the scratch. */
 export const noMemory = (what: string): Mxfp4Error =>
   new Mxfp4Error('ERR_MXFP4_MEMORY', `${what}: the system has no memory for the scratch; use smaller batches`)

@@ -1,5 +1,5 @@
 import { count } from '@k3/native-kit'
-import { outOfRange } from './errors.js'
+import { rangeError } from './errors.js'
 
 /**
  * `count` experts and the (token, expert) pairs they work on; arrays may be longer. bases: byte offset of each expert in
@@ -23,12 +23,12 @@ export const checkBatch = (batch: ExpertBatch, checkBase: (base: number) => void
   if (!(bases instanceof Float64Array)) throw wrongType('batch.bases', 'Float64Array')
   if (!(starts instanceof Int32Array)) throw wrongType('batch.starts', 'Int32Array')
   if (bases.length < batch.count || starts.length <= batch.count)
-    throw outOfRange(`batch: ${batch.count} bases and one start more expected`)
-  if (starts[0]! < 0) throw outOfRange('batch.starts must not be negative')
+    throw rangeError(`batch: ${batch.count} bases and one start more expected`)
+  if (starts[0]! < 0) throw rangeError('batch.starts must not be negative')
   for (let e = 0; e < batch.count; e++) {
     checkBase(bases[e]!)
     if (starts[e + 1]! < starts[e]!)
-      throw outOfRange(`batch.starts must not descend, as they do at expert ${e}`)
+      throw rangeError(`batch.starts must not descend, as they do at expert ${e}`)
   }
   const [first, end] = [starts[0]!, starts[batch.count]!]
   return { rows: 1 + largestIndex('batch.tokens', tokens, first, end), pairs: end - first }
@@ -40,11 +40,11 @@ export const checkBatch = (batch: ExpertBatch, checkBase: (base: number) => void
  */
 export const largestIndex = (name: string, array: Int32Array, first: number, end: number): number => {
   if (!(array instanceof Int32Array)) throw wrongType(name, 'Int32Array')
-  if (array.length < end) throw outOfRange(`${name} must hold ${end} numbers, it has ${array.length}`)
+  if (array.length < end) throw rangeError(`${name} must hold ${end} numbers, it has ${array.length}`)
   let most = -1
   for (let i = first; i < end; i++) {
     const value = array[i]!
-    if (value < 0) throw outOfRange(`${name}[${i}] must not be negative, got ${value}`)
+    if (value < 0) throw rangeError(`${name}[${i}] must not be negative, got ${value}`)
     if (value > most) most = value
   }
   return most

@@ -1,5 +1,5 @@
 import { type Region, weightBytes } from '@k3/native-kit'
-import { outOfRange } from './errors.js'
+import { rangeError } from './errors.js'
 import { groupSize } from './shape.js'
 
 /**
@@ -23,6 +23,7 @@ export interface ScaleTensor {
   readonly groups: number
 }
 
+/** The scale tensors of an expert, w1 first. */
 export const scaleTensors = (layout: ExpertLayout, latent: number, inner: number): ScaleTensor[] => {
   const wide = { rows: inner, groups: latent / groupSize }
   return [
@@ -41,7 +42,7 @@ export const expertBytes = (layout: ExpertLayout, latent: number, inner: number)
   const tensors = Object.entries(layout) as [keyof ExpertLayout, number][]
   const extents = tensors.map(([name, begin]) => {
     if (!Number.isSafeInteger(begin) || begin < 0)
-      throw outOfRange(`layout.${name} must be a byte offset, got ${begin}`)
+      throw rangeError(`layout.${name} must be a byte offset, got ${begin}`)
     const bytes = name.endsWith('Packed') ? codeBytes : (latent * inner) / groupSize
     return { name, begin, end: begin + bytes }
   })
@@ -49,7 +50,7 @@ export const expertBytes = (layout: ExpertLayout, latent: number, inner: number)
   for (let i = 1; i < extents.length; i++) {
     const [before, after] = [extents[i - 1]!, extents[i]!]
     if (before.end > after.begin) {
-      throw outOfRange(
+      throw rangeError(
         `layout: ${before.name} ends at byte ${before.end}, ${after.name} begins at ${after.begin}`
       )
     }
@@ -62,11 +63,12 @@ export const expertBytes = (layout: ExpertLayout, latent: number, inner: number)
  * @throws RangeError (ERR_OUT_OF_RANGE) when an expert does not fit
  */
 export const bindRegion = (region: Region | ArrayBufferView, expert: number) => {
-  const bytes = ArrayBuffer.isView(region) ? region.byteLength : region.bytes
   const source = weightBytes('region', ArrayBuffer.isView(region) ? region : { region, offset: 0 }, expert)
   const checkBase = (base: number): void => {
+    // asked anew each time: an array whose buffer was transferred away has no bytes left
+    const bytes = ArrayBuffer.isView(region) ? region.byteLength : region.bytes
     if (Number.isSafeInteger(base) && base >= 0 && base + expert <= bytes) return
-    throw outOfRange(`an expert at byte ${base} needs ${expert} bytes; the region has ${bytes}`)
+    throw rangeError(`an expert at byte ${base} needs ${expert} bytes; the region has ${bytes}`)
   }
   return { source, checkBase }
 }

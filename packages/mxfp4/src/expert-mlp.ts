@@ -1,5 +1,5 @@
-import { atLeast, count, type NativeOptions, type Region, resolveIsa } from '@k3/native-kit'
-import { noMemory, outOfRange } from './errors.js'
+import { apart, atLeast, count, type NativeOptions, type Region, resolveIsa } from '@k3/native-kit'
+import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'
 import { bindRegion, type ExpertLayout, expertBytes, scaleTensors } from './expert-layout.js'
 import { native, supportedIsas } from './native.js'
@@ -73,10 +73,11 @@ export const createExpertMlp = (
     const { bases, starts, tokens } = batch
     const { rows, pairs } = checkBatch(batch, checkBase)
     if (rows > most.tokens || pairs > most.pairs) {
-      throw outOfRange(`a batch of ${rows} tokens and ${pairs} pairs is beyond the limits given at creation`)
+      throw rangeError(`a batch of ${rows} tokens and ${pairs} pairs is beyond the limits given at creation`)
     }
     atLeast('z', z, rows * latent)
     atLeast('out', out, starts[batch.count]! * latent)
+    apart('z', z, rows * latent, out, starts[batch.count]! * latent)
     if (pairs === 0) return
     if (!native().applyExperts(handle, z, rows, batch.count, bases, starts, tokens, out))
       throw noMemory(`experts, ${pairs} pairs`)
@@ -86,7 +87,9 @@ export const createExpertMlp = (
     count('tokens', tokens, 0)
     atLeast('weights', weights, tokens * topK)
     atLeast('out', out, tokens * latent)
-    atLeast('pairs', pairs, (1 + largestIndex('pairOf', pairOf, 0, tokens * topK)) * latent)
+    const rows = 1 + largestIndex('pairOf', pairOf, 0, tokens * topK)
+    atLeast('pairs', pairs, rows * latent)
+    apart('pairs', pairs, rows * latent, out, tokens * latent)
     native().combine(handle, pairs, pairOf, weights, out, tokens, topK)
   }
 
@@ -106,7 +109,7 @@ const checkSpec = ({ latent, inner, topK, beta, linearBeta }: ExpertSpec): void 
   count('topK', topK, 1)
   for (const cap of [beta, linearBeta]) {
     if (!(Math.fround(cap) > 0 && Math.fround(cap) < Infinity))
-      throw outOfRange(`beta and linearBeta must be above zero, got ${cap}`)
+      throw rangeError(`beta and linearBeta must be above zero, got ${cap}`)
   }
 }
 

@@ -1,4 +1,4 @@
-export { Mxfp4Error, type Mxfp4ErrorCode } from './errors.js'
+export { Mxfp4Error } from './errors.js'
 export type { ExpertBatch } from './expert-batch.js'
 export { createExpertMlp, type ExpertMlp, type ExpertSpec } from './expert-mlp.js'
 export { decode, encode } from './format.js'

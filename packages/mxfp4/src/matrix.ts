@@ -1,4 +1,12 @@
-import { atLeast, count, type NativeOptions, resolveIsa, type Weights, weightBytes } from '@k3/native-kit'
+import {
+  apart,
+  atLeast,
+  count,
+  type NativeOptions,
+  resolveIsa,
+  type Weights,
+  weightBytes
+} from '@k3/native-kit'
 import { noMemory } from './errors.js'
 import { native, supportedIsas } from './native.js'
 import { checkShape, groupSize, refuseNan, type Shape } from './shape.js'
@@ -14,10 +22,11 @@ export interface Matrix {
   readonly rows: number
   readonly cols: number
   /**
-   * out[t] = W x[t]. x: f32 [tokens, cols]; out: f32 [tokens, rows], fully overwritten; both may be longer, and they
-   * must not overlap. A (row, token) pair has the same bits for every number of tokens and threads and on every ISA.
-   * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE) for a short array, ERR_TASK_POOL_CLOSED when
-   * the pool was closed, ERR_MXFP4_MEMORY when there is no memory for 4 (cols + 143) bytes a token (64 tokens at most)
+   * out[t] = W x[t]. x: f32 [tokens, cols]; out: f32 [tokens, rows], fully overwritten; both may be longer; they must
+   * not overlap. A (row, token) pair has the same bits for every number of tokens and threads and on every ISA.
+   * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE) for a short or overlapping array,
+   * ERR_TASK_POOL_CLOSED when the pool was closed, ERR_WEIGHTS_DETACHED when a buffer of the weights was transferred
+   * away, ERR_MXFP4_MEMORY when there is no memory for 4 (cols + 143) bytes a token (64 tokens at most)
    */
   apply(x: Float32Array, out: Float32Array, tokens: number): void
 }
@@ -40,6 +49,7 @@ export const createMatrix = (spec: MatrixSpec, options: NativeOptions = {}): Mat
     count('tokens', tokens, 0)
     atLeast('x', x, tokens * cols)
     atLeast('out', out, tokens * rows)
+    apart('x', x, tokens * cols, out, tokens * rows)
     if (!native().applyMatrix(handle, x, out, tokens)) throw noMemory('matrix')
   }
   return { rows, cols, apply }

@@ -43,7 +43,7 @@ interface Native {
     tokens: number,
     k: number
   ): void
-  firstNan(scales: object, offset: number, length: number): number
+  firstNan(source: object, at: number, length: number): number
   decode(
     codes: object,
     codesOffset: number,

@@ -16,6 +16,7 @@ export const weightAt = (
   return code & 8 ? -magnitude : magnitude
 }
 
+/** packed: U8 [rows, cols / 2]; scales: U8 [rows, cols / 32] */
 export interface ReferenceMatrix {
   readonly packed: Uint8Array
   readonly scales: Uint8Array
@@ -24,7 +25,7 @@ export interface ReferenceMatrix {
 }
 
 /** y[r] = sum_c W[r, c] x[c] */
-export const multiply = (w: ReferenceMatrix, x: ArrayLike<number>): Float64Array =>
+export const matvecExact = (w: ReferenceMatrix, x: ArrayLike<number>): Float64Array =>
   Float64Array.from({ length: w.rows }, (_, row) => {
     let sum = 0
     for (let col = 0; col < w.cols; col++) sum += weightAt(w.packed, w.scales, w.cols, row, col) * x[col]!
@@ -32,7 +33,7 @@ export const multiply = (w: ReferenceMatrix, x: ArrayLike<number>): Float64Array
   })
 
 /** beta tanh(g / beta) sigmoid(g) linearBeta tanh(u / linearBeta) */
-export const situ = (gate: number, up: number, beta: number, linearBeta: number): number =>
+export const situExact = (gate: number, up: number, beta: number, linearBeta: number): number =>
   ((beta * Math.tanh(gate / beta)) / (1 + Math.exp(-gate))) * linearBeta * Math.tanh(up / linearBeta)
 
 /** w2 situ(w1 z, w3 z) */
@@ -43,10 +44,10 @@ export const expert = (
   linearBeta: number
 ): Float64Array => {
   const [w1, w2, w3] = weights
-  const gate = multiply(w1, z)
-  const up = multiply(w3, z)
-  return multiply(
+  const gate = matvecExact(w1, z)
+  const up = matvecExact(w3, z)
+  return matvecExact(
     w2,
-    gate.map((g, i) => situ(g, up[i]!, beta, linearBeta))
+    gate.map((g, i) => situExact(g, up[i]!, beta, linearBeta))
   )
 }

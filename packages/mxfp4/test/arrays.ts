@@ -1,11 +1,6 @@
 import { createPool, type TaskPool } from '@k3/task-pool'
 import { afterAll } from 'vitest'
-
-/** An output array that no op has written yet. */
-export const poisoned = (length: number): Float32Array => new Float32Array(length).fill(NaN)
-
-/** The bit patterns, so that -0 and 0 differ. */
-export const bitsOf = (x: Float32Array): Uint32Array => new Uint32Array(x.buffer, x.byteOffset, x.length)
+import { bitsOf, words } from '../../native-kit/test-kit/arrays.js'
 
 /** Index of the first number of `want` whose bits `got` does not have, -1 when there is none. */
 export const firstDifference = (got: Float32Array, want: Float32Array): number => {
@@ -13,22 +8,18 @@ export const firstDifference = (got: Float32Array, want: Float32Array): number =
   return bitsOf(want).findIndex((word, i) => word !== bits[i])
 }
 
-/** Seeded bytes (mulberry32). */
+/** Seeded bytes. */
 export const randomBytes = (length: number, seed: number): Uint8Array => {
-  let state = seed >>> 0
-  return Uint8Array.from({ length }, () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = Math.imul(state ^ (state >>> 15), state | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return t >>> 13
-  })
+  const next = words(seed)
+  const all = new Uint32Array(Math.ceil(length / 4))
+  for (let i = 0; i < all.length; i++) all[i] = next()
+  return new Uint8Array(all.buffer, 0, length)
 }
 
 /** Seeded numbers in [-1, 1), some of them exact zeros. */
 export const randomNumbers = (length: number, seed: number): Float32Array => {
-  const bytes = randomBytes(4 * length, seed)
-  const words = new Int32Array(bytes.buffer)
-  return Float32Array.from(words, (word) => (word % 61 === 0 ? 0 : word / 2 ** 31))
+  const all = new Int32Array(randomBytes(4 * length, seed).buffer)
+  return Float32Array.from(all, (word) => (word % 61 === 0 ? 0 : word / 2 ** 31))
 }
 
 /** A seeded MXFP4 matrix with every code and scales around 2^-6, as in the released weights. */

@@ -11,10 +11,12 @@ const refuse = (message: string) => Object.assign(new RangeError(message), { cod
 
 /**
  * Splits weights into what C++ takes, [handle or typed array, offset], after checking that `bytes` bytes are there.
- * @throws RangeError (ERR_OUT_OF_RANGE) when the region or the array is too short
+ * @throws RangeError (ERR_OUT_OF_RANGE) when the region or the array is too short, or the array's buffer resizable
  */
 export const weightBytes = (name: string, weights: Weights, bytes: number): [object, number] => {
   if (ArrayBuffer.isView(weights)) {
+    if ('resizable' in weights.buffer && weights.buffer.resizable)
+      throw refuse(`${name}: memory that stays put expected, the array's buffer is resizable`)
     if (weights.byteLength < bytes)
       throw refuse(`${name}: ${bytes} bytes expected, the array has ${weights.byteLength}`)
     return [weights, 0]
@@ -46,4 +48,41 @@ export const atLeast = (name: string, array: Float32Array, need: number): void =
 export const count = (name: string, value: number, low: number): void => {
   if (!Number.isSafeInteger(value) || value < low)
     throw refuse(`${name} must be a whole number of at least ${low}, got ${value}`)
+}
+
+/**
+ * Refuses an output whose first `written` numbers share memory with the first `read` numbers of an input (4 bytes each):
+ * an op would read what it has just written.
+ * @throws RangeError (ERR_OUT_OF_RANGE)
+ */
+export const apart = (
+  name: string,
+  input: ArrayBufferView,
+  read: number,
+  out: ArrayBufferView,
+  written: number
+): void => {
+  if (input.buffer !== out.buffer) return
+  const disjoint =
+    input.byteOffset + 4 * read <= out.byteOffset || out.byteOffset + 4 * written <= input.byteOffset
+  if (!disjoint) throw refuse(`the output overlaps ${name}; give it memory of its own`)
+}
+
+/**
+ * Refuses what is not a finite number above zero as a binary32.
+ * @throws RangeError (ERR_OUT_OF_RANGE)
+ */
+export const aboveZero = (name: string, value: number): void => {
+  const single = Math.fround(value)
+  if (!(single > 0 && single < Infinity))
+    throw refuse(`${name} must be above zero and finite as a binary32, got ${value}`)
+}
+
+/**
+ * Refuses an array of another length: what is longer belongs to another shape.
+ * @throws TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE)
+ */
+export const exactly = (name: string, array: Float32Array, length: number): void => {
+  atLeast(name, array, length)
+  if (array.length > length) throw refuse(`${name} must hold ${length} numbers, it has ${array.length}`)
 }

@@ -1,4 +1,14 @@
 export { loadAddon } from './addon.js'
-export { atLeast, count, type Region, type Weights, weightBytes } from './arguments.js'
+export { alignedFloats } from './aligned.js'
+export {
+  aboveZero,
+  apart,
+  atLeast,
+  count,
+  exactly,
+  type Region,
+  type Weights,
+  weightBytes
+} from './arguments.js'
 export { CodedError } from './coded-error.js'
 export { type Isa, type NativeOptions, resolveIsa } from './isa.js'

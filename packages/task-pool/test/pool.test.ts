@@ -1,5 +1,4 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { createLinear } from '../../bf16-linear/src/index.js'
@@ -19,8 +18,8 @@ const apply = (pool?: Pick<TaskPool, 'handle'>) => {
   }
 }
 
+// child processes run the build, which the test command makes first
 const builtEntry = new URL('../dist/index.js', import.meta.url).href
-const needsBuild = existsSync(new URL(builtEntry)) ? it : it.skip // child processes run the build: npx tsup first
 
 const runNode = (program: string) => {
   const child = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -105,7 +104,7 @@ describe('pool handle', () => {
 })
 
 describe('a process', () => {
-  needsBuild.each([0, 1_000_000])('exits cleanly while threads idle with a spin of %i µs', (spinMicros) => {
+  it.each([0, 1_000_000])('exits cleanly while threads idle with a spin of %i µs', (spinMicros) => {
     const program = `
       import { createPool } from ${JSON.stringify(builtEntry)}
       createPool({ threads: 4, spinMicros: ${spinMicros} })
@@ -113,14 +112,14 @@ describe('a process', () => {
     expect(runNode(program)).toEqual({ status: 3, signal: null, stdout: '', stderr: '' })
   })
 
-  needsBuild('ends when only an open pool is left', () => {
+  it('ends when only an open pool is left', () => {
     const program = `
       import { createPool } from ${JSON.stringify(builtEntry)}
       createPool({ threads: 4 })`
     expect(runNode(program)).toEqual({ status: 0, signal: null, stdout: '', stderr: '' })
   })
 
-  needsBuild('runs a pool in a worker thread that ends, or is terminated, with the pool open', () => {
+  it('runs a pool in a worker thread that ends, or is terminated, with the pool open', () => {
     const bf16 = fileURLToPath(new URL('../../bf16-linear/dist/index.cjs', import.meta.url))
     const inWorker = `
       const { createPool } = require(${JSON.stringify(fileURLToPath(new URL('../dist/index.cjs', import.meta.url)))})
@@ -150,7 +149,7 @@ describe('a process', () => {
     })
   })
 
-  needsBuild('uses no CPU while its pool is idle', () => {
+  it('uses no CPU while its pool is idle', () => {
     const program = `
       import { createPool } from ${JSON.stringify(builtEntry)}
       createPool({ threads: 4 })
@@ -165,9 +164,10 @@ describe('a process', () => {
   })
 
   const prlimit = spawnSync('prlimit', ['--version']).status === 0
-  const limited = prlimit && existsSync(new URL(builtEntry)) ? it : it.skip // needs prlimit(1) and the build
-  limited('gets a named error, and no thread, when the system refuses a thread', () => {
-    const program = `
+  it.skipIf(!prlimit)(
+    'gets a named error, and no thread, when the system refuses one (needs prlimit)',
+    () => {
+      const program = `
       import { execFileSync } from 'node:child_process'
       import { readFileSync } from 'node:fs'
       import { createPool, TaskPoolError } from ${JSON.stringify(builtEntry)}
@@ -181,8 +181,9 @@ describe('a process', () => {
       } catch (error) {
         console.log(error instanceof TaskPoolError, error.code, error.threads, before === /Threads:.*/.exec(status())[0])
       }`
-    expect(runNode(program)).toMatchObject({ status: 0, stdout: 'true ERR_TASK_POOL_THREADS 1024 true\n' })
-  })
+      expect(runNode(program)).toMatchObject({ status: 0, stdout: 'true ERR_TASK_POOL_THREADS 1024 true\n' })
+    }
+  )
 })
 
 it('TaskPoolError says what was asked for', () => {

@@ -89,6 +89,22 @@ const matchWord = (
   return to === NO_MATCH ? NO_MATCH : skipContraction(bytes, to, end)
 }
 
+const isUpper = (byte: number): boolean => byte >= 0x41 && byte <= 0x5a
+const isLower = (byte: number): boolean => byte >= 0x61 && byte <= 0x7a
+const isDigit = (byte: number): boolean => byte >= 0x30 && byte <= 0x39
+
+/** `matchWord` for words of ASCII only, the common case; NO_MATCH when it is for the others to say. */
+const matchAsciiWord = (bytes: Uint8Array, from: number, end: number): number => {
+  const lead = bytes[from]!
+  if (isDigit(lead) || lead === LF || lead === CR || lead >= ASCII_END) return NO_MATCH
+  const start = isUpper(lead) || isLower(lead) ? from : from + 1
+  let at = start
+  while (at < end && isUpper(bytes[at]!)) at++
+  while (at < end && isLower(bytes[at]!)) at++
+  if (at === start || (at < end && bytes[at]! >= ASCII_END)) return NO_MATCH
+  return skipContraction(bytes, at, end)
+}
+
 /** The end of one to three digits at `from`. */
 const matchNumber = (classes: Uint8Array, bytes: Uint8Array, from: number, end: number): number => {
   let at = from
@@ -134,6 +150,8 @@ const matchSpace = (classes: Uint8Array, bytes: Uint8Array, from: number, end: n
  * classes: u8 [0x110000]. bytes: well-formed UTF-8; `from` and `end` are character boundaries, from < end.
  */
 export const pieceEnd = (classes: Uint8Array, bytes: Uint8Array, from: number, end: number): number => {
+  const ascii = matchAsciiWord(bytes, from, end)
+  if (ascii !== NO_MATCH) return ascii
   const first = charAt(classes, bytes, from)
   const next = from + (first >> WIDTH)
   if ((first & HAN) !== 0) return runOf(classes, bytes, next, end, HAN)

@@ -1,4 +1,5 @@
 import { Encoder } from './encoder.js'
+import { piecesOf } from './pieces.js'
 import { parseRanks } from './ranks.js'
 import { readSpecials } from './specials.js'
 import { createStreamDecoder, decodeUtf8, type StreamDecoder } from './stream-decoder.js'
@@ -28,6 +29,11 @@ export interface Tokenizer {
    * @throws TypeError (ERR_INVALID_ARG_TYPE) when `text` is no string
    */
   encode(text: string, options?: EncodeOptions): number[]
+  /**
+   * The pieces in which a text is encoded, for looking inside: those of the pre-tokenizer, with names of special tokens
+   * as ordinary text and without the cuts of long texts.
+   */
+  pieces(text: string): string[]
   /**
    * The text of ids: UTF-8 with U+FFFD for each maximal ill-formed part; a leading U+FEFF is kept.
    * @throws ERR_TOKENIZER_ID
@@ -66,6 +72,10 @@ class RankTokenizer implements Tokenizer {
       throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
     }
     return this.#encoder.encode(text, options.special === true)
+  }
+
+  pieces(text: string): string[] {
+    return piecesOf(text)
   }
 
   decode(ids: Iterable<number>, options: DecodeOptions = {}): string {

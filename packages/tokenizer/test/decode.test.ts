@@ -21,13 +21,17 @@ const streamed = (ids: readonly number[]): string[] => {
 
 describe('released vocabulary', () => {
   it('has the published facts', () => {
+    const decoder = new TextDecoder('utf-8', { fatal: true })
     let longest = 0
     let invalid = 0
     for (let id = 0; id < 163_584; id++) {
       const bytes = official.tokenBytes(id)
       longest = Math.max(longest, bytes.length)
-      if (Buffer.compare(Buffer.from(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)), bytes))
+      try {
+        decoder.decode(bytes)
+      } catch {
         invalid++
+      }
     }
     expect({ longest, invalid, vocabSize: official.vocabSize }).toEqual({
       longest: 256,
@@ -58,9 +62,11 @@ describe('released vocabulary', () => {
 describe('decode', () => {
   it('gives the bytes of every id, and every special name encodes to its id only when asked', () => {
     for (const tokenizer of [official, demo]) {
-      for (let id = 0; id < tokenizer.vocabSize; id++) {
-        expect(Buffer.compare(tokenizer.decodeBytes([id]), tokenizer.tokenBytes(id))).toBe(0)
-      }
+      const ids = Array.from({ length: tokenizer.vocabSize }, (_, id) => id)
+      const bytes = ids.map((id) => tokenizer.tokenBytes(id))
+      expect(bytes.every((x) => x.length > 0)).toBe(true)
+      expect(Buffer.compare(tokenizer.decodeBytes(ids), Buffer.concat(bytes))).toBe(0)
+      expect(new Set(bytes.map((x) => Buffer.from(x).toString('latin1'))).size).toBe(ids.length)
       for (const [name, id] of tokenizer.specials) {
         expect(tokenizer.decode([id])).toBe(name)
         expect(tokenizer.encode(name, { special: true })).toEqual([id])
@@ -163,7 +169,7 @@ describe('stream', () => {
           expect(streamed(ids.slice(0, cut)).join('')).toBe(official.decode(ids.slice(0, cut)))
         }
       }),
-      { numRuns: 2_000, seed: 3 }
+      { numRuns: 1_000, seed: 3 }
     )
   })
 
@@ -176,8 +182,7 @@ describe('stream', () => {
         for (const byte of utf8(text)) {
           given += utf8(stream.push(byteId[byte]!)).length
           pushed++
-          expect(pushed - given).toBeGreaterThanOrEqual(0)
-          expect(pushed - given).toBeLessThanOrEqual(3)
+          expect([0, 1, 2, 3]).toContain(pushed - given)
         }
         expect(given).toBe(pushed)
       }),

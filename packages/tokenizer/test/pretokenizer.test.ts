@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { piecesOf } from '../src/pieces.js'
 import { HAN, LETTER, LOWER, NUMBER, SPACE, UPPER, unicodeClasses } from '../src/unicode-classes.js'
 import { officialDir } from './fixtures.js'
-import { piecesOf } from './pieces.js'
 
 const classes = unicodeClasses()
 const count = (bits: number): number =>

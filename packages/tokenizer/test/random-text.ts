@@ -36,14 +36,16 @@ const PUNCTUATION = [
   '|>',
   '<|'
 ]
+// biome-ignore format: one list
 const SPACES = [
   ' ', '  ', '\t', '\n', '\r\n', '\r', '\n\n', ' \n ', '\v', '\f', '\x1c', '\x1f', '\x85', '\xa0', '\u1680',
   '\u2003', '\u2028', '\u202f', '\u3000', '\ufeff', '\u200b'
-] // biome-ignore format: one list
+]
+// biome-ignore format: one list
 const NAMES = [
   '<|open|>', '<|close|>', '<|sep|>', '<|end_of_msg|>', '[BOS]', '[EOS]', '[UNK', '<|reserved_token_163700|>',
   '<|reserved_token_163586|>', '<|reserved_token_', '<|im_end|>', '<osagent_mode>', '<|<|open|>'
-] // biome-ignore format: one list
+]
 
 const PARTS: readonly ((random: Random) => string)[] = [
   (random) => pick(random, WORDS),

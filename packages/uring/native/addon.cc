@@ -92,7 +92,7 @@ Value view(const CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// openReader(paths, direct, backend, requests, threads): { handle } or { stage, error, file }
+// openReader(paths, direct, backend, depth): { handle } or { stage, error, file }
 Value open_reader(const CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Napi::Array paths = info[0].As<Napi::Array>();
@@ -107,7 +107,7 @@ Value open_reader(const CallbackInfo& info) {
     result.Set("file", file - 1);
     return result;
   }
-  refusal = reader->start(static_cast<Reader::Choice>(number(2)), {number(3), number(4)});
+  refusal = reader->start(static_cast<Reader::Choice>(number(2)), number(3));
   if (refusal.stage) return refused(env, refusal);
   Object result = Object::New(env);
   result.Set("handle", k3::wrap(env, std::move(reader), kReaderTag));
@@ -132,6 +132,17 @@ Value reader_info(const CallbackInfo& info) {
   return result;
 }
 
+// What would make a read touch memory it must not, or null.
+const char* fault_of(const Read& read, size_t files) {
+  const uint64_t span = (read.offset % kPage + read.length + kPage - 1) / kPage * kPage;
+  if (read.region->abi != K3_ABI_VERSION) return "the region speaks another version of the native interface";
+  if (!read.region->writable) return "the region is a read-only mapping";
+  if (read.file >= files) return "no such file";
+  if (read.length == 0 || read.at % kPage != 0) return "not whole pages";
+  if (span > read.region->bytes || read.at > read.region->bytes - span) return "the span ends beyond the region";
+  return nullptr;
+}
+
 // submit(reader, numbers, regions): a batch handle. `numbers`: file, offset, length, at of each read in turn.
 Value submit(const CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -146,11 +157,10 @@ Value submit(const CallbackInfo& info) {
     if (!region) return env.Undefined();
     const Read read = {static_cast<uint32_t>(numbers[0]), static_cast<uint64_t>(numbers[1]),
                        static_cast<uint64_t>(numbers[2]), region, static_cast<uint64_t>(numbers[3])};
-    const uint64_t span = (read.offset % kPage + read.length + kPage - 1) / kPage * kPage;
-    const bool inside = region->abi == K3_ABI_VERSION && region->writable && read.at % kPage == 0 &&
-                        span <= region->bytes && read.at <= region->bytes - span;
-    if (!inside || read.length == 0 || read.file >= reader->files().all().size()) {
-      k3::throw_coded(env, "ERR_OUT_OF_RANGE", "read " + std::to_string(i) + " does not lie inside a writable region");
+    if (const char* fault = fault_of(read, reader->files().all().size())) {
+      Napi::RangeError error = Napi::RangeError::New(env, "reads[" + std::to_string(i) + "]: " + fault);
+      error.Set("code", "ERR_OUT_OF_RANGE");
+      error.ThrowAsJavaScriptException();
       return env.Undefined();
     }
     reads.push_back(read);
@@ -177,12 +187,12 @@ Value first_failure(const CallbackInfo& info) {
   return batch ? Value(Number::New(info.Env(), static_cast<double>(batch->first_failure()))) : info.Env().Undefined();
 }
 
-// watch(reader, batch, callback), closeReader(reader, callback): see reader.h
+// watch(reader, batch, callback): boolean, closeReader(reader, callback): see reader.h
 Value watch(const CallbackInfo& info) {
   Reader* reader = reader_of(info[0]);
   auto batch = batch_of(info[1]);
-  if (reader && batch) reader->watch(std::move(batch), info[2].As<Napi::Function>());
-  return info.Env().Undefined();
+  if (!reader || !batch) return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), reader->watch(std::move(batch), info[2].As<Napi::Function>()));
 }
 
 Value close_reader(const CallbackInfo& info) {

@@ -1,3 +1,4 @@
+// Glue: one eventfd, or a pipe where there is none, polled by libuv.
 #include "loop_signal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Tells an event loop from another thread that something ended: a descriptor the loop polls.
+// Glue: tells an event loop from another thread that something ended: a descriptor the loop polls.
 #pragma once
 #include <node_api.h>
 #include <uv.h>

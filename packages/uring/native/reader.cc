@@ -1,17 +1,18 @@
+// Glue: completions of a backend to promises of JavaScript.
 #include "reader.h"
 
 #include <algorithm>
 
 namespace k3::uring {
 
-Refusal Reader::start(Choice choice, Depth depth) {
+Refusal Reader::start(Choice choice, uint32_t depth) {
   if (choice != Choice::pread) {
-    backend_ = start_uring(depth.requests, &uring_refusal_);
+    backend_ = start_uring(depth, &uring_refusal_);
     is_uring_ = backend_ != nullptr;
     if (!backend_ && choice == Choice::io_uring) return uring_refusal_;
   }
   Refusal refusal;
-  if (!backend_) backend_ = start_threads(depth.threads, &refusal);
+  if (!backend_) backend_ = start_threads(depth, &refusal);
   if (!backend_) return refusal;
   signal_ = LoopSignal::open(
       env_, [](void* self) { static_cast<Reader*>(self)->on_signal(); },
@@ -30,10 +31,12 @@ std::shared_ptr<Batch> Reader::submit(std::vector<Read> reads) {
   return batch;
 }
 
-void Reader::watch(std::shared_ptr<Batch> batch, Napi::Function callback) {
+bool Reader::watch(std::shared_ptr<Batch> batch, Napi::Function callback) {
+  if (!signal_) return false;
   watches_.push_back({std::move(batch), Napi::Persistent(callback)});
   signal_->keep_loop(true);
   signal_->raise();
+  return true;
 }
 
 void Reader::close(Napi::Function callback) {

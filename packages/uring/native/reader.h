@@ -1,4 +1,4 @@
-// Files, a backend, and the way back to JavaScript.
+// Glue: files, a backend, and the way back to JavaScript.
 #pragma once
 #include <napi.h>
 
@@ -14,18 +14,15 @@ namespace k3::uring {
 class Reader {
  public:
   enum class Choice { automatic, io_uring, pread };
-  struct Depth {
-    uint32_t requests, threads;
-  };
 
   explicit Reader(Napi::Env env) : env_(env), context_(env, "@k3/uring") {}
   ~Reader() { shut_down(); }
 
-  Refusal start(Choice choice, Depth depth);
+  Refusal start(Choice choice, uint32_t depth);
   std::shared_ptr<Batch> submit(std::vector<Read> reads);
 
-  // Calls back, from the event loop, once the batch has ended.
-  void watch(std::shared_ptr<Batch> batch, Napi::Function callback);
+  // Calls back, from the event loop, once the batch has ended. False after close(): then every batch has.
+  bool watch(std::shared_ptr<Batch> batch, Napi::Function callback);
   // Calls back, from the event loop, once every batch has ended and threads and files are gone.
   void close(Napi::Function callback);
 

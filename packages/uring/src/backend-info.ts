@@ -18,6 +18,7 @@ export interface BackendInfo {
   }[]
 }
 
+/** What the native reader says about itself, in words. `paths` are those it was opened with. */
 export const describeBackend = (paths: readonly string[], info: NativeReaderInfo): BackendInfo => ({
   backend: info.ioUring ? 'io_uring' : 'pread',
   ioUringRefusal: info.ioUringRefusal && explain(info.ioUringRefusal),

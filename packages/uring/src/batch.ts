@@ -1,4 +1,4 @@
-import { UringError } from './errors.js'
+import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { type ReadNumbers, readNumbers } from './placement.js'
 import { errorName } from './refusal.js'
@@ -22,6 +22,7 @@ export interface BatchSource {
 
 const endOfFile = -1
 
+/** A batch by its native handle; keeps the numbers of its reads to explain a failure. */
 export class NativeBatch implements Batch {
   readonly #source: BatchSource
   readonly #handle: object
@@ -37,17 +38,16 @@ export class NativeBatch implements Batch {
   wait(index: number): void {
     const count = this.#reads.length / readNumbers
     if (!Number.isSafeInteger(index) || index < 0 || index >= count) {
-      const message = `the batch has reads 0 to ${count - 1}, got ${index}`
-      throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+      throw outOfRange(`the batch has reads 0 to ${count - 1}, got ${index}`)
     }
     const failure = native().wait(this.#handle, index)
     if (failure) throw this.#explain(index, failure)
   }
 
   get done(): Promise<void> {
-    this.#done ??= new Promise<void>((resolve) =>
-      native().watch(this.#source.handle, this.#handle, resolve)
-    ).then(() => {
+    this.#done ??= new Promise<void>((resolve) => {
+      if (!native().watch(this.#source.handle, this.#handle, resolve)) resolve()
+    }).then(() => {
       const failed = native().firstFailure(this.#handle)
       if (failed >= 0) this.wait(failed)
     })

@@ -38,11 +38,6 @@ export class UringError extends CodedError<UringErrorCode> {
   }
 }
 
+/** Misuse by the programmer. */
 export const outOfRange = (message: string): RangeError =>
   Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
-
-/** Refuses what is not a whole number of at least `low`. */
-export const wholeNumber = (name: string, value: number, low: number): void => {
-  if (!Number.isSafeInteger(value) || value < low)
-    throw outOfRange(`${name} must be a whole number of at least ${low}, got ${value}`)
-}

@@ -2,6 +2,7 @@ import { loadAddon } from '@k3/native-kit'
 import type { Refusal } from './refusal.js'
 import { root } from './root.js'
 
+/** How a native reader reads; a refusal is null where nothing was refused. */
 export interface NativeReaderInfo {
   readonly ioUring: boolean
   readonly ioUringRefusal: Refusal | null
@@ -21,14 +22,14 @@ interface Native {
     paths: readonly string[],
     direct: number,
     backend: number,
-    requests: number,
-    threads: number
+    depth: number
   ): { handle: object } | (Refusal & { file?: number })
   readerInfo(reader: object): NativeReaderInfo
   submit(reader: object, numbers: Float64Array, regions: readonly object[]): object
   wait(batch: object, index: number): { error: number; have: number } | undefined
   firstFailure(batch: object): number
-  watch(reader: object, batch: object, callback: () => void): void
+  /** False when the reader is closed, hence the batch over: no call will come. */
+  watch(reader: object, batch: object, callback: () => void): boolean
   closeReader(reader: object, callback: () => void): void
 }
 

@@ -1,4 +1,5 @@
-import { outOfRange, wholeNumber } from './errors.js'
+import { count } from '@k3/native-kit'
+import { outOfRange } from './errors.js'
 
 export const pageBytes = 4096
 
@@ -20,8 +21,8 @@ export interface Read {
  * @throws RangeError (ERR_OUT_OF_RANGE) for a negative or fractional number
  */
 export const paddedBytes = (offset: number, length: number): number => {
-  wholeNumber('offset', offset, 0)
-  wholeNumber('length', length, 0)
+  count('offset', offset, 0)
+  count('length', length, 0)
   return Math.ceil(((offset % pageBytes) + length) / pageBytes) * pageBytes
 }
 
@@ -29,6 +30,7 @@ export const paddedBytes = (offset: number, length: number): number => {
 export type ReadNumbers = Float64Array
 export const readNumbers = 4
 
+/** The reads as C++ takes them, four numbers each. */
 export const toNumbers = (reads: readonly Read[]): ReadNumbers => {
   const numbers = new Float64Array(readNumbers * reads.length)
   for (let i = 0; i < reads.length; i++) {
@@ -43,10 +45,10 @@ export const checkReads = (reads: readonly Read[], files: number): void => {
   if (reads.length === 0) throw outOfRange('a batch has at least one read')
   for (let i = 0; i < reads.length; i++) {
     const { file, offset, length, region, at } = reads[i]!
-    wholeNumber(`reads[${i}].file`, file, 0)
-    wholeNumber(`reads[${i}].offset`, offset, 0)
-    wholeNumber(`reads[${i}].length`, length, 1)
-    wholeNumber(`reads[${i}].at`, at, 0)
+    count(`reads[${i}].file`, file, 0)
+    count(`reads[${i}].offset`, offset, 0)
+    count(`reads[${i}].length`, length, 1)
+    count(`reads[${i}].at`, at, 0)
     if (file >= files) throw outOfRange(`reads[${i}].file is ${file}, the reader has ${files} files`)
     if (!Number.isSafeInteger(offset + length + pageBytes))
       throw outOfRange(`reads[${i}] ends beyond byte 2^53`)

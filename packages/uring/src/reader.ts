@@ -1,6 +1,7 @@
+import { count } from '@k3/native-kit'
 import { type BackendInfo, describeBackend } from './backend-info.js'
 import { type Batch, NativeBatch } from './batch.js'
-import { outOfRange, UringError, wholeNumber } from './errors.js'
+import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { checkReads, type Read, toNumbers } from './placement.js'
 import { explain, type Refusal } from './refusal.js'
@@ -8,7 +9,7 @@ import { notOpened } from './region.js'
 
 /**
  * `direct`: past the page cache ('auto': where the file system allows it). `backend`: 'auto' takes io_uring where it is
- * to be had. `depth`: requests of up to 1 MiB in flight (default 32), or threads (default 16).
+ * to be had. `depth`: requests of up to 2 MiB in flight, or threads; 16 unless given.
  */
 export interface ReaderOptions {
   readonly direct?: 'auto' | 'on' | 'off'
@@ -35,8 +36,7 @@ export interface Reader {
 const directNumber = { auto: 0, on: 1, off: 2 }
 const backendNumber = { auto: 0, io_uring: 1, pread: 2 }
 const maxDepth = 256 // as many threads; a disk is busy with a tenth of it
-const defaultRequests = 32
-const defaultThreads = 16
+const defaultDepth = 16 // as fast as more on the disks measured, and the first read of a batch is over sooner
 
 class NativeReader implements Reader {
   readonly handle: object
@@ -101,25 +101,22 @@ export const backendInfo = (paths: readonly string[] = []): BackendInfo => {
 }
 
 const open = (paths: readonly string[], options: ReaderOptions): NativeReader => {
-  const { direct, backend, requests, threads } = numbersOf(options)
-  const opened = native().openReader(paths, direct, backend, requests, threads)
+  const { direct, backend, depth } = numbersOf(options)
+  const opened = native().openReader(paths, direct, backend, depth)
   if ('handle' in opened) return new NativeReader(opened.handle, paths)
   throw opened.file === undefined ? notStarted(opened, backend) : notReadable(paths[opened.file]!, opened)
 }
 
-const numbersOf = ({ direct = 'auto', backend = 'auto', depth }: ReaderOptions) => {
+const numbersOf = ({ direct = 'auto', backend = 'auto', depth = defaultDepth }: ReaderOptions) => {
   if (!Object.hasOwn(directNumber, direct)) throw outOfRange(`direct must be auto, on or off, got ${direct}`)
   if (!Object.hasOwn(backendNumber, backend))
     throw outOfRange(`backend must be auto, io_uring or pread, got ${backend}`)
-  if (depth !== undefined) {
-    wholeNumber('depth', depth, 1)
-    if (depth > maxDepth) throw outOfRange(`depth must be at most ${maxDepth}, got ${depth}`)
-  }
+  count('depth', depth, 1)
+  if (depth > maxDepth) throw outOfRange(`depth must be at most ${maxDepth}, got ${depth}`)
   return {
     direct: directNumber[direct],
     backend: backendNumber[backend],
-    requests: depth === undefined ? defaultRequests : depth,
-    threads: depth === undefined ? defaultThreads : depth
+    depth
   }
 }
 

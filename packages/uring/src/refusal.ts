@@ -7,6 +7,7 @@ export interface Refusal {
   readonly error: number
 }
 
+/** The name of an errno value, such as EPERM. */
 export const errorName = (error: number): string => getSystemErrorName(-error)
 
 const lockedMemory = 'the limit on locked memory (RLIMIT_MEMLOCK, ulimit -l) is too small'

@@ -1,5 +1,6 @@
 import { constants } from 'node:buffer'
-import { UringError, wholeNumber } from './errors.js'
+import { count } from '@k3/native-kit'
+import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { errorName, type Refusal } from './refusal.js'
 
@@ -46,11 +47,12 @@ class NativeRegion implements Region {
   }
 
   view(offset: number, length: number): Uint8Array {
-    wholeNumber('offset', offset, 0)
-    wholeNumber('length', length, 0)
+    count('offset', offset, 0)
+    count('length', length, 0)
     if (offset + length > this.bytes) {
-      const message = `bytes ${offset} to ${offset + length} are not inside ${this.#name} of ${this.bytes} bytes`
-      throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+      throw outOfRange(
+        `bytes ${offset} to ${offset + length} are not inside ${this.#name} of ${this.bytes} bytes`
+      )
     }
     if (length > constants.MAX_LENGTH) {
       const message = `a view of ${length} bytes: the largest typed array here has ${constants.MAX_LENGTH}; take several`
@@ -86,7 +88,7 @@ class NativeRegion implements Region {
  * @throws RangeError (ERR_OUT_OF_RANGE) for fewer than 1 byte, ERR_URING_MEMORY when the system refuses
  */
 export const allocRegion = (bytes: number): Region => {
-  wholeNumber('bytes', bytes, 1)
+  count('bytes', bytes, 1)
   const region = native().allocRegion(bytes)
   if ('handle' in region) return new NativeRegion(region.handle, region.bytes, 'the region')
   const message = `no region of ${bytes} bytes: ${region.stage}: ${errorName(region.error)}`

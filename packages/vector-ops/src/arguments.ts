@@ -1,14 +1,6 @@
-const refuse = (message: string) => Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+import { apart } from '@k3/native-kit'
 
-/**
- * Refuses what is not a finite number above zero as a float32.
- * @throws RangeError (ERR_OUT_OF_RANGE)
- */
-export const positive = (name: string, value: number): void => {
-  const rounded = Math.fround(value)
-  if (rounded > 0 && rounded < Infinity) return
-  throw refuse(`${name} must be above zero and finite as a float32, got ${value}`)
-}
+const refuse = (message: string) => Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
 
 /**
  * Refuses more than `most`.
@@ -16,25 +8,6 @@ export const positive = (name: string, value: number): void => {
  */
 export const atMost = (name: string, value: number, most: number): void => {
   if (value > most) throw refuse(`${name} must be at most ${most}, got ${value}`)
-}
-
-/**
- * Refuses an output whose first `written` numbers share memory with the first `read` numbers of an input: an op would
- * read what it has just written.
- * @throws RangeError (ERR_OUT_OF_RANGE)
- */
-export const apart = (
-  name: string,
-  input: ArrayBufferView,
-  read: number,
-  out: ArrayBufferView,
-  written: number
-): void => {
-  if (input.buffer !== out.buffer) return
-  const disjoint =
-    input.byteOffset + 4 * read <= out.byteOffset || out.byteOffset + 4 * written <= input.byteOffset
-  if (disjoint) return
-  throw refuse(`the output overlaps ${name}; give it memory of its own`)
 }
 
 /**

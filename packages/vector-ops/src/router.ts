@@ -1,5 +1,5 @@
-import { atLeast, count } from '@k3/native-kit'
-import { apart, atMost, positive } from './arguments.js'
+import { aboveZero, apart, atLeast, count } from '@k3/native-kit'
+import { atMost } from './arguments.js'
 import { VectorOpsError } from './errors.js'
 import { native } from './native.js'
 
@@ -48,7 +48,7 @@ export const bindRouter = (
   const experts = bias.length
   count('k', k, 1)
   atMost('k', k, Math.min(experts, maxSelected))
-  positive('scalingFactor', scalingFactor)
+  aboveZero('scalingFactor', scalingFactor)
   const ownBias = bias.slice()
   const router = native().createRouter(pool, isa, ownBias, k, renormalize === true, scalingFactor)
   const route: Router['route'] = (logits, indices, weights, tokens) => {

@@ -1,5 +1,5 @@
-import { atLeast, count, type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
-import { apart, apartOrSame, atMost, positive } from './arguments.js'
+import { aboveZero, apart, atLeast, count, type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { apartOrSame, atMost } from './arguments.js'
 import { native } from './native.js'
 import { bindRouter, type Router, type RouterSpec } from './router.js'
 
@@ -52,7 +52,7 @@ export interface VectorOps {
   exp(x: Float32Array, out: Float32Array, length: number): void
   /** out = 1 / (1 + e^-x), within 2.5 ulp. f32 [length] each; out may be x. NaN gives NaN. */
   sigmoid(x: Float32Array, out: Float32Array, length: number): void
-  /** out = tanh(x), within 2.6 ulp. f32 [length] each; out may be x. NaN gives NaN. */
+  /** out = tanh(x), within 2.5 ulp. f32 [length] each; out may be x. NaN gives NaN. */
   tanh(x: Float32Array, out: Float32Array, length: number): void
   /**
    * A router with the pool and the instruction set of these ops.
@@ -94,7 +94,7 @@ const rowOps = (ops: object): Pick<VectorOps, 'rmsNorm' | 'residualMix' | 'mixWe
     rmsNorm(x, weight, eps, out, tokens) {
       atLeast('weight', weight, 1)
       count('tokens', tokens, 0)
-      positive('eps', eps)
+      aboveZero('eps', eps)
       const dim = weight.length
       atLeast('x', x, tokens * dim)
       atLeast('out', out, tokens * dim)
@@ -104,7 +104,7 @@ const rowOps = (ops: object): Pick<VectorOps, 'rmsNorm' | 'residualMix' | 'mixWe
     },
     residualMix(sources, keyWeight, eps, out, tokens) {
       checkSources(sources, keyWeight, tokens)
-      positive('eps', eps)
+      aboveZero('eps', eps)
       const dim = keyWeight.length
       atLeast('out', out, tokens * dim)
       for (const source of sources) apartOrSame('sources[i]', source, out, tokens * dim)
@@ -113,7 +113,7 @@ const rowOps = (ops: object): Pick<VectorOps, 'rmsNorm' | 'residualMix' | 'mixWe
     },
     mixWeights(sources, keyWeight, eps, out, tokens) {
       checkSources(sources, keyWeight, tokens)
-      positive('eps', eps)
+      aboveZero('eps', eps)
       const dim = keyWeight.length
       const written = tokens * sources.length
       atLeast('out', out, written)
@@ -137,8 +137,8 @@ const elementOps = (ops: object): ElementOps => {
     situGlu(gate, up, { beta, linearBeta }, out, length) {
       check('gate', gate, out, length)
       check('up', up, out, length)
-      positive('beta', beta)
-      positive('linearBeta', linearBeta)
+      aboveZero('beta', beta)
+      aboveZero('linearBeta', linearBeta)
       native().situGlu(ops, gate, up, beta, linearBeta, out, length)
     },
     add(a, b, out, length) {

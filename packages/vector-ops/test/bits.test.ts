@@ -1,7 +1,7 @@
 import { createPool, type TaskPool } from '@k3/task-pool'
 import { afterAll, describe, expect, it } from 'vitest'
+import { gaussian, poisoned, sameBits } from '../../native-kit/test-kit/arrays.js'
 import { createVectorOps, supportedIsas, type VectorOps } from '../src/index.js'
-import { gaussian, poisoned, sameBits } from './arrays.js'
 
 const pools = [1, 2, 3, 4].map((threads) => createPool({ threads }))
 afterAll(() => {

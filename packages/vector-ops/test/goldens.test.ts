@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { poisoned } from '../../native-kit/test-kit/arrays.js'
 import { type Golden, goldens, widened } from '../../native-kit/test-kit/goldens.js'
 import { createVectorOps, foldKeyWeight, supportedIsas } from '../src/index.js'
-import { poisoned } from './arrays.js'
 
 const numbers = (golden: Golden, name: string) => {
   const array = golden.tensor<Float32Array | Uint16Array>(name)

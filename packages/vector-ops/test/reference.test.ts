@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { gaussian, poisoned } from '../../native-kit/test-kit/arrays.js'
 import { deviation } from '../../native-kit/test-kit/goldens.js'
 import { createVectorOps, foldKeyWeight } from '../src/index.js'
 import * as reference from '../src/reference.js'
-import { gaussian, poisoned } from './arrays.js'
 
 const ops = createVectorOps()
 const eps = 1e-5

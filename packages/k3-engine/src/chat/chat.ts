@@ -78,7 +78,6 @@ async function* run(model: Model, request: ChatRequest): AsyncGenerator<ChatPart
 /** One generation read as an answer. */
 class ChatRun {
   readonly #logprobs: TokenLogprobs[] | null
-  readonly #mostIds: number
   readonly #started = performance.now()
   #prefilled: number | null = null
 
@@ -89,7 +88,6 @@ class ChatRun {
     private readonly promptTokens: number
   ) {
     this.#logprobs = request.logprobs === undefined ? null : []
-    this.#mostIds = Math.min(request.maxTokens, model.config.contextLength - promptTokens + 1)
   }
 
   async *parts(): AsyncGenerator<ChatPart> {
@@ -97,8 +95,8 @@ class ChatRun {
     for await (const part of this.model.generate(this.request)) {
       if (part.type === 'progress') yield part
       if (part.type !== 'text') continue
-      // after the last id there may be one more part with held-back text, which the reader has from the ids
-      if (reader.ended || reader.ids.length === this.#mostIds) continue
+      // a part without id has held-back text, which the reader has from the ids
+      if (reader.ended || part.id === null) continue
       this.#prefilled ??= performance.now()
       if (part.logprobs !== null) this.#logprobs?.push(part.logprobs)
       yield* reader.push(part.id)

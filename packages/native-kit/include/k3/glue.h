@@ -31,6 +31,16 @@ inline Napi::Value throw_pool_closed(Napi::Env env) {
   return env.Undefined();
 }
 
+inline Napi::Value throw_weights_detached(Napi::Env env) {
+  throw_coded(env, "ERR_WEIGHTS_DETACHED", "the buffer of the weights was transferred away while an op still uses it");
+  return env.Undefined();
+}
+
+inline Napi::Value throw_out_of_memory(Napi::Env env) {
+  throw_coded(env, "ERR_OUT_OF_MEMORY", "the system has no memory for what this call works in; fewer tokens a call need less");
+  return env.Undefined();
+}
+
 // An External that owns `object` and carries `tag`, so that any other value is a TypeError and not a crash.
 template <class T>
 Napi::Value wrap(Napi::Env env, std::unique_ptr<T> object, const napi_type_tag& tag) {
@@ -56,6 +66,13 @@ T* array_data(const Napi::Value& value) {
   void* data = nullptr;
   napi_get_typedarray_info(value.Env(), value, nullptr, nullptr, &data, nullptr, nullptr);
   return static_cast<T*>(data);
+}
+
+// floatsToBorder(array): numbers from the start of a Float32Array to the next border of a cache line. For alignedFloats()
+// in TypeScript, which cannot see addresses.
+inline Napi::Value floats_to_border(const Napi::CallbackInfo& info) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(array_data<float>(info[0]));
+  return Napi::Number::New(info.Env(), static_cast<double>((0 - address) % 64 / sizeof(float)));
 }
 
 // The pool argument of a create function: undefined (serial) or a pool handle. False with a TypeError pending.
@@ -101,6 +118,10 @@ class Bytes {
       throw_coded(source.Env(), "ERR_NATIVE_ABI", "the memory region speaks another version of the native interface");
       return false;
     }
+    if (region->data == nullptr) {
+      throw_coded(source.Env(), "ERR_INVALID_HANDLE", "the memory region was closed before the op was created");
+      return false;
+    }
     region->retain(region);
     out->region_ = region;
     out->data_ = region->data + offset;
@@ -108,6 +129,9 @@ class Bytes {
   }
 
   const uint8_t* data() const { return data_; }
+
+  // False when a typed array has lost its buffer since (transferred to another thread, say): the memory is somebody else's.
+  bool intact() const { return array_.IsEmpty() || array_data<uint8_t>(array_.Value()) == data_; }
 
  private:
   uint8_t* data_ = nullptr;

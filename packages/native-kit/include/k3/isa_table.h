@@ -2,6 +2,10 @@
 // the kit: it has no function that a stamp compiled for a bigger machine could leave behind.
 #pragma once
 
+// For functions a kernel header defines, members included. Always inlined: an ordinary inline function is one symbol in
+// the whole addon, and the linker might keep the copy that a stamp for a bigger machine left.
+#define K3_KERNEL_INLINE inline __attribute__((always_inline))
+
 namespace k3 {
 
 enum class Isa { scalar, avx2, avx512, neon };

@@ -23,6 +23,9 @@ class PoolRef {
     if (pool_) pool_->release(pool_);
   }
 
+  // parts of every `parallel`
+  uint32_t threads() const { return pool_ ? pool_->threads : 1; }
+
   // task(part, parts) on every thread of the pool, or once with (0, 1) when there is none. False: the pool is closed
   // and nothing ran.
   template <class Task>

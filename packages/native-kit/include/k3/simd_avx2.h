@@ -38,6 +38,7 @@ K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) {
 
 struct f32part { __m256 v; };
 K3_INLINE f32part load_part(const float* p) { return {_mm256_loadu_ps(p)}; }
+K3_INLINE f32part splat_part(float x) { return {_mm256_set1_ps(x)}; }
 K3_INLINE void store(float* p, f32part a) { _mm256_storeu_ps(p, a.v); }
 K3_INLINE f32part mul(f32part a, f32part b) { return {_mm256_mul_ps(a.v, b.v)}; }
 K3_INLINE f32part fma(f32part a, f32part b, f32part c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }

@@ -30,6 +30,7 @@ K3_INLINE f32x16 splat(float x) { return {_mm512_set1_ps(x)}; }
 K3_INLINE f32x16 zero() { return {_mm512_setzero_ps()}; }
 typedef f32x16 f32part;
 K3_INLINE f32part load_part(const float* p) { return load(p); }
+K3_INLINE f32part splat_part(float x) { return splat(x); }
 
 K3_INLINE f32x16 add(f32x16 a, f32x16 b) { return {_mm512_add_ps(a.v, b.v)}; }
 K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { return {_mm512_sub_ps(a.v, b.v)}; }

@@ -17,8 +17,8 @@
 //     e2m1(unpack_e2m1(words), n): value of the 4-bit code n (0..7) of every lane
 //     e8m0x4 / e8m0_n: scale bytes, one per 4 lanes
 //
-// f32part is what one register holds, kPartLanes of the 16: load_part load_bf16_part store mul fma. A tile of kPartRows x kPartColumns
-// of them fits the register file, so a product of many columns goes through the lanes part by part.
+// f32part is what one register holds, kPartLanes of the 16: load_part load_bf16_part store mul fma. A tile of kPartRows
+// x kPartColumns of them fits the register file, so a product of many columns goes through the lanes part by part.
 //
 // Everything is static: two stamps of one .inl must not share a symbol, or the linker might keep the copy that
 // was compiled for the bigger machine. For the same reason no C++ library header is included here or in an .inl.

@@ -38,6 +38,7 @@ K3_INLINE f32x16 fma(f32x16 a, f32x16 b, f32x16 c) { f32x16 r; K3_EACH(vfmaq_f32
 
 struct f32part { float32x4_t v; };
 K3_INLINE f32part load_part(const float* p) { return {vld1q_f32(p)}; }
+K3_INLINE f32part splat_part(float x) { return {vdupq_n_f32(x)}; }
 K3_INLINE void store(float* p, f32part a) { vst1q_f32(p, a.v); }
 K3_INLINE f32part mul(f32part a, f32part b) { return {vmulq_f32(a.v, b.v)}; }
 K3_INLINE f32part fma(f32part a, f32part b, f32part c) { return {vfmaq_f32(c.v, a.v, b.v)}; }

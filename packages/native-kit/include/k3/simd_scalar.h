@@ -22,6 +22,7 @@ K3_INLINE f32x16 splat(float x) { f32x16 r; K3_EACH(x); }
 K3_INLINE f32x16 zero() { return splat(0.0f); }
 typedef f32x16 f32part;
 K3_INLINE f32part load_part(const float* p) { return load(p); }
+K3_INLINE f32part splat_part(float x) { return splat(x); }
 
 K3_INLINE f32x16 add(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(a.v[j] + b.v[j]); }
 K3_INLINE f32x16 sub(f32x16 a, f32x16 b) { f32x16 r; K3_EACH(a.v[j] - b.v[j]); }

@@ -194,8 +194,10 @@ export const parseJson = (text: string, name: string): JsonValue => {
   return value
 }
 
+/** Whether a value is a JSON object. */
 export const isObject = (value: JsonValue | undefined): value is JsonObject => value instanceof Map
 
+/** Whether a value is a JSON array. */
 export const isList = (value: JsonValue | undefined): value is readonly JsonValue[] => Array.isArray(value)
 
 /** The kind of a value in the words of JSON Schema and of the `type` attribute. */

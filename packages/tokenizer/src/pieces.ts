@@ -1,10 +1,9 @@
-import { pieceEnd } from '../src/pretokenizer.js'
-import { unicodeClasses } from '../src/unicode-classes.js'
+import { pieceEnd } from './pretokenizer.js'
+import { unicodeClasses } from './unicode-classes.js'
 
-const classes = unicodeClasses()
-
-/** The pre-tokenizer's pieces of a text, as text. */
+/** The pre-tokenizer's pieces of a whole text, as text; a lone surrogate counts as U+FFFD. */
 export const piecesOf = (text: string): string[] => {
+  const classes = unicodeClasses()
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   const bytes = new TextEncoder().encode(text)
   const pieces: string[] = []

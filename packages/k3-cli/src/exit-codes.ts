@@ -1,0 +1,48 @@
+/** What the process ends with; printed in `k3 --help`. */
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  checkpoint: 3,
+  resources: 4,
+  read: 5,
+  interrupted: 130,
+  terminated: 143
+} as const
+
+export const EXIT_HELP = `
+Exit codes:
+  0    ok
+  1    failure
+  2    usage: a flag or an argument is wrong
+  3    checkpoint missing or invalid
+  4    not enough memory or disk
+  5    a read failed during the run
+  130  interrupted (Ctrl-C)
+  143  terminated`
+
+/** The first pattern an error's code matches decides. */
+const CODES: readonly (readonly [RegExp, number])[] = [
+  [/^ERR_USAGE$|^ERR_ISA_UNSUPPORTED$/, EXIT.usage],
+  [/^ERR_K3_(OPTION|CACHE_SLOTS|REQUEST|SAMPLER|TOKEN_ID|CONTEXT_FULL|NO_TOKENIZER)$/, EXIT.usage],
+  [/^ERR_SYNTH_(PRESET|FIELD|VALUE|GEOMETRY|SHARD)$|^ERR_TOKENIZER_ID$|^ERR_XTML_/, EXIT.usage],
+  [/^ERR_(K3|URING|MXFP4)_MEMORY$|^ERR_URING_RESOURCES$|^ERR_TASK_POOL_THREADS$/, EXIT.resources],
+  [/^ERR_SYNTH_SPACE$|^ENOSPC$|^EDQUOT$|^ENOMEM$/, EXIT.resources],
+  [/^ERR_URING_(READ|EOF|CHANGED)$|^EIO$/, EXIT.read],
+  [/^ERR_K3_(CONFIG_\w+|TENSORS|EXPERT_\w+|TOKENIZER_SIZE)$/, EXIT.checkpoint],
+  [/^ERR_SAFETENSORS_|^ERR_TOKENIZER_|^ERR_URING_(OPEN|NOT_A_FILE)$/, EXIT.checkpoint]
+]
+
+/** The exit code an error stands for: its stable code decides, or else that of its cause. */
+export const exitCodeOf = (error: unknown): number => {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const code = codeOf(at)
+    const known = code === null ? undefined : CODES.find(([pattern]) => pattern.test(code))
+    if (known !== undefined) return known[1]
+  }
+  return EXIT.failure
+}
+
+/** The stable code of an error, null when it has none. */
+export const codeOf = (error: unknown): string | null =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null

@@ -1,0 +1,44 @@
+import { modelDir } from '@k3/demo-model'
+import { type Model, type ModelOptions, openModel } from '@k3/engine'
+import { type Command, Option } from 'commander'
+import type { Output } from './output.js'
+import { threadCount, wholeNumber } from './parse-option.js'
+
+/** Flags of every command that runs a model. */
+export interface ModelFlags {
+  readonly model?: string
+  readonly threads?: number
+  readonly isa?: NonNullable<ModelOptions['isa']>
+  readonly cacheSlots?: number
+  readonly chunkTokens?: number
+  readonly layers?: number
+}
+
+/** Adds the flags that say how to compute and change no bit of the result. */
+export const withRunFlags = (command: Command): Command =>
+  command
+    .option('--threads <n>', 'threads that compute (default: the CPUs available)', threadCount)
+    .addOption(
+      new Option('--isa <name>', 'instruction set').choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
+    )
+    .option('--cache-slots <n>', 'experts kept in memory (default: what fits)', wholeNumber(1))
+    .option(
+      '--chunk-tokens <n>',
+      'prompt tokens that go through a layer together (default: 64)',
+      wholeNumber(1)
+    )
+
+/** The engine's options for those flags; an absent one keeps the engine's default. */
+export const modelOptions = ({ threads, isa, cacheSlots, chunkTokens, layers }: ModelFlags): ModelOptions => {
+  const options = { threads, isa, cacheSlots, chunkTokens, layers }
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+/** Opens the model the flags name, and says on stderr when it is the demo model. */
+export const openFlagged = async (flags: ModelFlags, output: Output): Promise<Model> => {
+  if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
+  output.progress('loading …')
+  const model = await openModel(flags.model === undefined ? modelDir : flags.model, modelOptions(flags))
+  for (const notice of model.notices) output.note(`k3: ${notice}`)
+  return model
+}

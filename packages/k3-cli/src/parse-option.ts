@@ -1,0 +1,43 @@
+import { InvalidArgumentError } from 'commander'
+
+/** A whole number of at least `low`. */
+export const wholeNumber =
+  (low: number) =>
+  (text: string): number => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value >= low) return value
+    throw new InvalidArgumentError(`Expected a whole number of at least ${low}.`)
+  }
+
+const MAX_THREADS = 1024 // what @k3/task-pool can start
+
+/** A number of threads. */
+export const threadCount = (text: string): number => {
+  const count = wholeNumber(1)(text)
+  if (count <= MAX_THREADS) return count
+  throw new InvalidArgumentError(`Expected at most ${MAX_THREADS} threads.`)
+}
+
+/** A finite decimal number. */
+export const decimal = (text: string): number => {
+  const value = Number(text)
+  if (text.trim() !== '' && Number.isFinite(value)) return value
+  throw new InvalidArgumentError('Expected a number.')
+}
+
+/** A seed: a whole number of 64 bits. */
+export const seed = (text: string): bigint => {
+  if (/^\d+$/.test(text) && BigInt(text) < 1n << 64n) return BigInt(text)
+  throw new InvalidArgumentError('Expected a whole number below 2^64.')
+}
+
+/** Token ids separated by commas. */
+export const idList = (text: string): number[] => {
+  const ids = text.split(',').map(Number)
+  if (/^\d+(,\d+)*$/.test(text) && ids.every(Number.isSafeInteger)) return ids
+  throw new InvalidArgumentError('Expected token ids separated by commas, like 1,2,3.')
+}
+
+/** Whether a JSON value is a list of whole numbers of at least 0. */
+export const isTokenIds = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every((id) => Number.isSafeInteger(id) && id >= 0)

@@ -1,0 +1,41 @@
+import { createRequire } from 'node:module'
+import { Command } from 'commander'
+import { generateCommand } from './commands/generate.js'
+import { inspectCommand } from './commands/inspect.js'
+import { parseCommand } from './commands/parse.js'
+import { renderCommand } from './commands/render.js'
+import { selfTestCommand } from './commands/self-test.js'
+import { synthCommand } from './commands/synth.js'
+import { tokensCommand } from './commands/tokens.js'
+import { EXIT_HELP } from './exit-codes.js'
+import type { Terminal } from './terminal.js'
+
+const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
+
+/** The whole command line. Unknown commands, flags and extra arguments are refused. */
+export const program = (terminal: Terminal): Command => {
+  const k3 = new Command('k3')
+    .description('Run Kimi-K3 on an ordinary machine. stdout is the answer; everything else goes to stderr.')
+    .version(version)
+    .addHelpText('after', EXIT_HELP)
+    .showHelpAfterError('(k3 --help lists commands, flags and exit codes)')
+    .configureOutput({
+      writeOut: (text) => terminal.stdout.write(text),
+      writeErr: (text) => terminal.stderr.write(text)
+    })
+    .exitOverride()
+  const commands = [
+    generateCommand,
+    tokensCommand,
+    renderCommand,
+    parseCommand,
+    inspectCommand,
+    synthCommand,
+    selfTestCommand
+  ]
+  for (const create of commands) {
+    const command = create(terminal).copyInheritedSettings(k3)
+    k3.addCommand(command.allowExcessArguments(false).addHelpText('after', EXIT_HELP))
+  }
+  return k3
+}

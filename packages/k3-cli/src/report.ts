@@ -1,0 +1,59 @@
+import type { GenerationResult, Model } from '@k3/engine'
+import type { AnswerText } from './answer.js'
+
+/** How a run ended: by itself, or because Ctrl-C came. */
+export type FinishReason = GenerationResult['finishReason'] | 'abort'
+
+/** Everything the closing line and `--json` say about a run. */
+export interface RunReport {
+  readonly answer: AnswerText
+  readonly ids: readonly number[]
+  readonly finishReason: FinishReason
+  readonly promptTokens: number
+  readonly loadMs: number
+  readonly firstTokenMs: number
+  readonly totalMs: number
+  readonly seed: bigint | null
+}
+
+const peakRssBytes = (): number => process.resourceUsage().maxRSS * 1024
+
+/** The one line at the end of a run. */
+export const reportLine = (report: RunReport, model: Model): string => {
+  const { hits, misses, bytesRead } = model.traffic
+  const decodeMs = report.totalMs - report.firstTokenMs
+  const steps = Math.max(1, report.ids.length - 1)
+  const hitRate = hits + misses === 0 ? 'none used' : `${((100 * hits) / (hits + misses)).toFixed(1)} % hits`
+  return [
+    `${report.promptTokens} + ${report.ids.length} tokens`,
+    `${(decodeMs / steps / 1000).toFixed(3)} s/token`,
+    `first after ${(report.firstTokenMs / 1000).toFixed(2)} s`,
+    `expert cache ${hitRate}`,
+    `${(bytesRead / 1e9).toFixed(3)} GB read`,
+    `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
+    report.finishReason
+  ].join(', ')
+}
+
+/** The object `--json` prints. Times in milliseconds, sizes in bytes. */
+export const reportJson = (report: RunReport, model: Model) => {
+  const { hits, misses, bytesRead } = model.traffic
+  return {
+    ids: report.ids,
+    text: report.answer.text,
+    ...(report.answer.reasoning === null ? {} : { reasoning: report.answer.reasoning }),
+    finish_reason: report.finishReason,
+    prompt_tokens: report.promptTokens,
+    seed: report.seed === null ? null : String(report.seed),
+    timings: { load_ms: report.loadMs, first_token_ms: report.firstTokenMs, total_ms: report.totalMs },
+    cache: {
+      slots: model.memory.cacheSlots,
+      hits,
+      misses,
+      hit_rate: hits + misses === 0 ? null : hits / (hits + misses)
+    },
+    bytes_read: bytesRead,
+    peak_rss_bytes: peakRssBytes(),
+    backend: model.backend
+  }
+}

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { supportedIsas } from '@k3/vector-ops'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { fixture, k3, scratchFolder } from './k3.js'
+
+// from the experts of one token to all of the model's
+const SLOTS = [4, 5, 50, 12 * 24]
+
+describe('the logits of the tiny model', { timeout: 120_000 }, () => {
+  const dir = scratchFolder()
+  const model = path.join(dir, 'tiny')
+  const { prompt } = JSON.parse(readFileSync(fixture('expected/tiny-seed5.json'), 'utf8')) as {
+    prompt: number[]
+  }
+  let first: Buffer
+
+  const logits = async (...flags: string[]): Promise<Buffer> => {
+    const file = path.join(dir, 'logits.f32')
+    const run = ['generate', '--model', model, '--ids', prompt.join(','), '--max-tokens', '1', '--quiet']
+    const { code, stderr } = await k3([...run, '--dump-logits', file, ...flags])
+    if (code !== 0) throw new Error(stderr)
+    return readFileSync(file)
+  }
+
+  beforeAll(async () => {
+    await k3(['synth', '--preset', 'tiny', '--seed', '5', '--out', model, '--quiet'])
+    first = await logits('--threads', '1', '--isa', 'scalar')
+  })
+
+  // every instruction set with every number of threads and every chunk size, the cache sizes in turn
+  const ways = supportedIsas()
+    .flatMap((isa) => [1, 2, 3, 4].flatMap((threads) => [1, 7, 64].map((chunk) => ({ isa, threads, chunk }))))
+    .map((way, i) => ({ ...way, slots: SLOTS[i % SLOTS.length]! }))
+  test.each(ways)(
+    'have the same bits with $isa, $threads threads, chunks of $chunk, $slots slots',
+    async (way) => {
+      const { isa, threads, chunk, slots } = way
+      const flags = ['--isa', isa, '--threads', threads, '--chunk-tokens', chunk, '--cache-slots', slots]
+      expect((await logits(...flags.map(String))).equals(first)).toBe(true)
+    }
+  )
+
+  test.each(SLOTS)('have the same bits with %i slots', async (slots) => {
+    expect((await logits('--threads', '1', '--cache-slots', String(slots))).equals(first)).toBe(true)
+  })
+
+  test('have 512 finite numbers', () => {
+    const numbers = new Float32Array(first.buffer.slice(first.byteOffset, first.byteOffset + first.length))
+    expect([numbers.length, numbers.every(Number.isFinite)]).toEqual([512, true])
+  })
+})

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { EXIT, exitCodeOf } from '../src/exit-codes.js'
+import { k3 } from './k3.js'
+
+const coded = (code: string, cause?: unknown): Error => Object.assign(new Error(code, { cause }), { code })
+
+describe('exitCodeOf', () => {
+  test.each([
+    ['ERR_USAGE', EXIT.usage],
+    ['ERR_K3_CACHE_SLOTS', EXIT.usage],
+    ['ERR_K3_TOKEN_ID', EXIT.usage],
+    ['ERR_K3_CONTEXT_FULL', EXIT.usage],
+    ['ERR_ISA_UNSUPPORTED', EXIT.usage],
+    ['ERR_SYNTH_FIELD', EXIT.usage],
+    ['ERR_XTML_ROLE', EXIT.usage],
+    ['ERR_K3_CONFIG_MISSING', EXIT.checkpoint],
+    ['ERR_K3_TENSORS', EXIT.checkpoint],
+    ['ERR_K3_EXPERT_SCALE', EXIT.checkpoint],
+    ['ERR_SAFETENSORS_OVERLAP', EXIT.checkpoint],
+    ['ERR_TOKENIZER_FILE', EXIT.checkpoint],
+    ['ERR_TOKENIZER_ID', EXIT.usage],
+    ['ERR_URING_OPEN', EXIT.checkpoint],
+    ['ERR_K3_MEMORY', EXIT.resources],
+    ['ERR_URING_MEMORY', EXIT.resources],
+    ['ERR_SYNTH_SPACE', EXIT.resources],
+    ['ENOSPC', EXIT.resources],
+    ['ERR_URING_READ', EXIT.read],
+    ['ERR_URING_EOF', EXIT.read],
+    ['ERR_URING_CHANGED', EXIT.read],
+    ['ERR_K3_LOGITS_NONFINITE', EXIT.failure],
+    ['ERR_SOMETHING_ELSE', EXIT.failure]
+  ])('gives %s the code %i', (code, exit) => {
+    expect(exitCodeOf(coded(code))).toBe(exit)
+  })
+
+  test('looks at the cause of an error that has no code of its own', () => {
+    expect(exitCodeOf(coded('ERR_SYNTH_WRITE', coded('ENOSPC')))).toBe(EXIT.resources)
+    expect(exitCodeOf(coded('ERR_SYNTH_WRITE', coded('EACCES')))).toBe(EXIT.failure)
+    expect(exitCodeOf(new Error('plain', { cause: coded('EIO') }))).toBe(EXIT.read)
+    expect(exitCodeOf('a string')).toBe(EXIT.failure)
+  })
+})
+
+describe('k3', () => {
+  const commands = ['generate', 'tokens', 'render', 'parse', 'inspect', 'synth', 'self-test']
+
+  test('lists commands and exit codes with --help', async () => {
+    const { code, stdout, stderr } = await k3(['--help'])
+    expect([code, stderr]).toEqual([0, ''])
+    for (const command of commands) expect(stdout).toContain(`  ${command} [options]`)
+    for (const value of Object.values(EXIT)) expect(stdout).toMatch(new RegExp(`^ {2}${value} `, 'm'))
+  })
+
+  test.each(commands)('explains %s with an example and the exit codes', async (command) => {
+    const { code, stdout } = await k3([command, '--help'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(new RegExp(`Examples?:\n.*k3 ${command}`))
+    expect(stdout).toContain('Exit codes:')
+  })
+
+  test('prints its version', async () => {
+    expect(await k3(['--version'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+/)
+    })
+  })
+
+  test.each([
+    ['no command', []],
+    ['an unknown command', ['dance']],
+    ['an unknown flag', ['tokens', '--dance']],
+    ['a flag without its value', ['generate', '--max-tokens']],
+    ['a number that is none', ['generate', 'hi', '--max-tokens', '0x10']],
+    ['a number below its bound', ['generate', 'hi', '--max-tokens', '0']],
+    ['an instruction set that does not exist', ['generate', 'hi', '--isa', 'mmx']],
+    ['too many threads', ['generate', 'hi', '--threads', '5000']],
+    ['a temperature that is no number', ['generate', 'hi', '--temperature', 'warm']],
+    ['a seed beyond 64 bits', ['generate', 'hi', '--seed', '18446744073709551616']],
+    ['ids that are none', ['generate', '--ids', '1,,2']]
+  ])('refuses %s', async (_, args) => {
+    const { code, stdout, stderr } = await k3(args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).not.toBe('')
+  })
+})

@@ -1,0 +1,169 @@
+// Batches and both backends without Node, for ThreadSanitizer: submit, wait, drop and end from several threads.
+// Exit 0 and "ok" on stdout, or the first broken promise on stderr. Argument: a file to read.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "../native/backend.h"
+
+namespace {
+using namespace k3::uring;
+
+void expect(bool holds, const char* promise) {
+  if (holds) return;
+  fprintf(stderr, "broken: %s\n", promise);
+  exit(1);
+}
+
+using Start = std::unique_ptr<Backend> (*)(uint32_t, Refusal*);
+
+struct Input {
+  int file;
+  std::vector<uint8_t> content;
+};
+
+Input open_input(const char* path) {
+  Input input = {open(path, O_RDONLY), {}};
+  struct stat status;
+  expect(input.file >= 0 && fstat(input.file, &status) == 0, "the input opens");
+  input.content.resize(status.st_size);
+  expect(pread(input.file, input.content.data(), status.st_size, 0) == status.st_size, "the input is read");
+  return input;
+}
+
+Region* allocate(uint64_t bytes) {
+  Refusal refusal;
+  Region* region = Region::allocate(bytes, &refusal);
+  expect(region, "memory is to be had");
+  return region;
+}
+
+void callers_share_a_backend(const Input& input, Start start) {
+  Refusal refusal;
+  std::unique_ptr<Backend> backend = start(3, &refusal);
+  expect(backend != nullptr, "the backend starts");
+  std::atomic<int> finished{0};
+  auto caller = [&](uint64_t seed) {
+    for (uint64_t i = 0; i < 20; ++i) {
+      const uint64_t offset = (seed * 7919 + i * 104729) % (input.content.size() - 1), length = input.content.size() - offset;
+      Region* region = allocate(length + 2 * kPage);
+      auto batch = std::make_shared<Batch>(std::vector<Read>{{0, offset, length, region, 0}}, [&] { ++finished; });
+      backend->push(cut_into_blocks(batch, {input.file}));
+      if (i % 3 == 0) region->close();
+      if (i % 3 != 0) {
+        expect(batch->wait(0).error == 0, "a read inside the file succeeds");
+        expect(memcmp(region->data + offset % kPage, input.content.data() + offset, length) == 0, "the bytes are right");
+      }
+      region->forget();
+    }
+  };
+  std::thread a(caller, 1), b(caller, 2), c(caller, 3);
+  a.join(), b.join(), c.join();
+  backend.reset();
+  expect(finished == 60, "every batch ends once");
+}
+
+void ending_gives_up_what_waits(const Input& input, Start start) {
+  for (int i = 0; i < 10; ++i) {
+    Refusal refusal;
+    std::unique_ptr<Backend> backend = start(2, &refusal);
+    const uint64_t length = input.content.size(), span = length + kPage - length % kPage;
+    Region* region = allocate(8 * span);
+    std::atomic<bool> finished{false};
+    std::vector<Read> reads;
+    for (uint64_t r = 0; r < 8; ++r) reads.push_back({0, 0, length, region, r * span});
+    auto batch = std::make_shared<Batch>(std::move(reads), [&] { finished = true; });
+    std::vector<Block> blocks = cut_into_blocks(batch, {input.file});
+    std::thread waiter([&] {
+      for (uint32_t r = 0; r < batch->size(); ++r) {
+        const int error = batch->wait(r).error;
+        expect(error == 0 || error == ECANCELED, "a read succeeds or was given up");
+      }
+    });
+    backend->push(std::move(blocks));
+    region->forget();
+    backend.reset();
+    waiter.join();
+    expect(finished, "a batch that was given up ends");
+  }
+}
+
+// The results a kernel may give for one block, played by hand: 10,000 bytes from file offset 100.
+void short_reads_are_continued() {
+  using Step = Block::Step;
+  const auto play = [](std::vector<int64_t> results) {
+    Region* region = allocate(4 * kPage);
+    auto batch = std::make_shared<Batch>(std::vector<Read>{{0, 100, 10000, region, 0}}, [] {});
+    Block block = std::move(cut_into_blocks(batch, {-1})[0]);
+    expect(block.bytes() == 3 * kPage && block.offset() == 0, "a block is whole pages");
+    for (size_t i = 0; i + 1 < results.size(); ++i) {
+      expect(block.advance(results[i]) == Step::again, "a short or interrupted read goes on");
+      expect(block.offset() % kPage == 0 && block.offset() + block.bytes() == 3 * kPage, "the rest is whole pages");
+    }
+    expect(block.advance(results.back()) == Step::ended, "the last result ends the block");
+    region->forget();
+    return batch->wait(0);
+  };
+  expect(play({12288}).error == 0, "a full read succeeds");
+  expect(play({10100}).error == 0, "padding beyond the end of the file is not needed");
+  expect(play({4096, 8192}).error == 0, "a short read is continued");
+  expect(play({5000, 6004}).error == 0, "a ragged short read is continued from its page");
+  expect(play({-EINTR, -EAGAIN, 1, -EINTR, 10100}).error == 0, "interruptions are repeated");
+  const Outcome ended = play({10099, 10099 - 8192});
+  expect(ended.error == Outcome::kEndOfFile && ended.have == 9999, "one byte too few is an end of file");
+  const Outcome nothing = play({0});
+  expect(nothing.error == Outcome::kEndOfFile && nothing.have == 0, "no byte is an end of file");
+  expect(play({4096, -EIO}).error == EIO, "an error ends the block");
+  expect(play(std::vector<int64_t>(10001, -EAGAIN)).error == EAGAIN, "patience ends");
+}
+
+// Last of all, because it cannot be undone: from here on io_uring_enter fails in every thread.
+void a_ring_that_breaks_fails_its_reads(const Input& input) {
+  Refusal refusal;
+  std::unique_ptr<Backend> backend = start_uring(2, &refusal);
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 426, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program = {sizeof filter / sizeof *filter, filter};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  expect(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0, "the filter is set");
+  for (int i = 0; i < 2; ++i) {
+    Region* region = allocate(input.content.size() + kPage);
+    const Read read = {0, 0, input.content.size(), region, 0};
+    auto batch = std::make_shared<Batch>(std::vector<Read>{read}, [] {});
+    backend->push(cut_into_blocks(batch, {input.file}));
+    expect(batch->wait(0).error == EPERM, "a read the kernel refuses to start fails by its error");
+    region->forget();
+  }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  const Input input = open_input(arguments[1]);
+  Refusal refusal;
+  const bool has_uring = start_uring(1, &refusal) != nullptr;
+  for (Start start : {start_threads, start_uring}) {
+    if (start == start_uring && !has_uring) continue;
+    callers_share_a_backend(input, start);
+    ending_gives_up_what_waits(input, start);
+  }
+  short_reads_are_continued();
+  if (has_uring) a_ring_that_breaks_fails_its_reads(input);
+  puts("ok");
+}
