@@ -157,9 +157,18 @@ describe('chat on the demo model', { timeout: 60_000 }, () => {
     const alone = await chat(model, { messages: grown, maxTokens: 160 })
     expect(held).toBeGreaterThan(0)
     expect(again.ids).toEqual(alone.ids)
-    expect(again.usage).toEqual(alone.usage)
+    expect(again.usage).toEqual({ ...alone.usage, reusedTokens: held })
     const other = { messages: [{ role: 'user', content: 'Hi' }], maxTokens: 4, session }
     expect(await codeOf(chat(model, other))).toBe('ERR_K3_REQUEST')
+  })
+
+  it('gives the same answer with speculation, constrained or not', async () => {
+    for (const name of ['chat-16', 'chat-28']) {
+      const one = named(name)
+      const { ids, speculation } = await chat(model, { ...requestOf(one), speculate: 4 })
+      expect(ids).toEqual(one.output_ids)
+      expect(speculation!.passes).toBeGreaterThanOrEqual(0)
+    }
   })
 
   it('takes the beginning of a conversation from a prefix cache', async () => {
@@ -168,6 +177,8 @@ describe('chat on the demo model', { timeout: 60_000 }, () => {
     const cold = await chat(model, { ...request, prefixCache })
     const warm = await chat(model, { ...request, prefixCache })
     expect(warm.ids).toEqual(cold.ids)
+    expect(cold.usage.reusedTokens).toBe(0)
+    expect(warm.usage.reusedTokens).toBe(cold.usage.promptTokens)
   })
 })
 

@@ -25,6 +25,8 @@ export class AnswerReader {
   ended = false
   /** An end token came, or a stop text. */
   stopped = false
+  /** An end token came: the generation ends by itself. */
+  endTokenCame = false
   /** The message was closed by the model; one more id, its end token, may follow. */
   #closed = false
   #sinceEvent = 0
@@ -46,6 +48,7 @@ export class AnswerReader {
     if (this.#settings.eos.includes(id)) {
       this.ended = true
       this.stopped = true
+      this.endTokenCame = true
       if (!this.#isMarker(id)) return []
     }
     return this.#read(this.#parser.push(id))

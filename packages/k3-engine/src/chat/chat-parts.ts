@@ -1,3 +1,4 @@
+import type { SpeculationStatistics } from '../continuation.js'
 import type { TokenLogprobs } from '../logprobs.js'
 import type { PrefillProgress } from '../prefill.js'
 
@@ -52,11 +53,17 @@ export interface ChatResult {
   readonly ids: readonly number[]
   /** One entry for each id; null unless the request asked for them. */
   readonly logprobs: readonly TokenLogprobs[] | null
-  /** In tokens. Reasoning is part of the completion, without the markers that close it. */
+  /**
+   * In tokens. Reasoning is part of the completion, without the markers that close it. Reused ones are part of the
+   * prompt and did not have to run; null when the answer was cut by a stop text, an abort or an error.
+   */
   readonly usage: {
     readonly promptTokens: number
+    readonly reusedTokens: number | null
     readonly completionTokens: number
     readonly reasoningTokens: number
   }
+  /** What speculation did; null unless the request asked for it and the answer ran to its end. */
+  readonly speculation: SpeculationStatistics | null
   readonly timings: { readonly prefillMs: number; readonly decodeMs: number }
 }

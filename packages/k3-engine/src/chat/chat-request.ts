@@ -46,6 +46,8 @@ export interface ChatRequest {
   readonly session?: Session | undefined
   /** Where to look for the beginning of the conversation, and to keep it; not together with `session`. */
   readonly prefixCache?: PrefixCache | undefined
+  /** Drafts tokens from repetitions, as in `model.generate`; changes how long it takes and never what comes out. */
+  readonly speculate?: number | 'auto' | undefined
 }
 
 const FIELDS = [
@@ -62,7 +64,8 @@ const FIELDS = [
   'signal',
   'stopOnAbort',
   'session',
-  'prefixCache'
+  'prefixCache',
+  'speculate'
 ]
 const EFFORTS: readonly unknown[] = [undefined, null, 'none', 'low', 'high', 'max']
 

@@ -1,4 +1,5 @@
 import { K3Error } from '../errors.js'
+import type { GenerationResult } from '../generate.js'
 import type { GenerationRequest } from '../generation-request.js'
 import type { TokenLogprobs } from '../logprobs.js'
 import type { Model } from '../model.js'
@@ -80,6 +81,7 @@ class ChatRun {
   readonly #logprobs: TokenLogprobs[] | null
   readonly #started = performance.now()
   #prefilled: number | null = null
+  #finish: GenerationResult | null = null
 
   constructor(
     private readonly model: Model,
@@ -94,13 +96,13 @@ class ChatRun {
     const { reader } = this
     for await (const part of this.model.generate(this.request)) {
       if (part.type === 'progress') yield part
-      if (part.type !== 'text') continue
-      // a part without id has held-back text, which the reader has from the ids
-      if (reader.ended || part.id === null) continue
-      this.#prefilled ??= performance.now()
-      if (part.logprobs !== null) this.#logprobs?.push(part.logprobs)
-      yield* reader.push(part.id)
-      if (reader.ended) break
+      else if (part.type === 'finish') this.#finish = part
+      else if (part.id !== null) {
+        this.#prefilled ??= performance.now()
+        if (part.logprobs !== null) this.#logprobs?.push(part.logprobs)
+        yield* reader.push(part.id)
+        if (reader.ended && !reader.endTokenCame) break
+      }
     }
   }
 
@@ -108,6 +110,7 @@ class ChatRun {
     const { reasoning, text, toolCalls, ids, reasoningTokens } = this.reader
     const now = performance.now()
     const prefilled = this.#prefilled === null ? now : this.#prefilled
+    const finish = this.#finish
     return {
       type: 'finish',
       reasoning,
@@ -117,7 +120,13 @@ class ChatRun {
       finishReason,
       ids,
       logprobs: this.#logprobs,
-      usage: { promptTokens: this.promptTokens, completionTokens: ids.length, reasoningTokens },
+      usage: {
+        promptTokens: this.promptTokens,
+        reusedTokens: finish === null ? null : finish.reusedTokens,
+        completionTokens: ids.length,
+        reasoningTokens
+      },
+      speculation: finish === null ? null : finish.speculation,
       timings: { prefillMs: prefilled - this.#started, decodeMs: now - prefilled }
     }
   }
@@ -125,10 +134,10 @@ class ChatRun {
 
 const generationOf = (
   model: Model,
-  { maxTokens, sampler, logprobs, signal, session, prefixCache }: ChatRequest,
+  { maxTokens, sampler, logprobs, signal, session, prefixCache, speculate }: ChatRequest,
   prompt: readonly number[]
 ): GenerationRequest => {
-  const settings = { maxTokens, sampler, logprobs, signal, session, prefixCache }
+  const settings = { maxTokens, sampler, logprobs, signal, session, prefixCache, speculate }
   if (session === undefined) return { ...settings, ids: prompt }
   const { ids } = session
   if (session.model !== model) throw refusedField('session', 'the session belongs to another model')

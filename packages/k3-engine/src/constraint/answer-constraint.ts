@@ -79,7 +79,7 @@ class AnswerForm {
   begin({ thinking, answer }: AnswerRules): Phase {
     const { open, close } = { open: this.#markup.open('response'), close: this.#markup.close('think') }
     const respond = this.#response(answer)
-    const opened = thinking ? new ChoicePhase([{ ids: [...close, ...open], then: () => respond }]) : respond
+    const opened = thinking ? new ChoicePhase([{ ids: [...close, ...open], next: () => respond }]) : respond
     return thinking ? new ProsePhase(this.#prose, opened) : opened
   }
 
@@ -96,13 +96,13 @@ class AnswerForm {
 
   #finish(): Phase {
     const ids = [...this.#markup.close('response'), ...this.#markup.end]
-    return new ChoicePhase([{ ids, then: () => this.#ended() }])
+    return new ChoicePhase([{ ids, next: () => this.#ended() }])
   }
 
   #calls(tools: readonly unknown[], only: string | null): Phase {
     const declared = declaredTools(tools, only)
     const ids = [...this.#markup.close('response'), ...this.#markup.open('tools')]
-    const then = () =>
+    const next = () =>
       callPhases({
         tools: declared,
         single: only !== null,
@@ -110,11 +110,11 @@ class AnswerForm {
         masks: this.#masks,
         end: () => this.#ended()
       })
-    return new ChoicePhase([{ ids, then }])
+    return new ChoicePhase([{ ids, next }])
   }
 
   /** Whoever asks for more gets end tokens. */
   #ended(): Phase {
-    return new ChoicePhase(this.#eos.map((id) => ({ ids: [id], then: () => this.#ended() })))
+    return new ChoicePhase(this.#eos.map((id) => ({ ids: [id], next: () => this.#ended() })))
   }
 }

@@ -30,9 +30,9 @@ const nextCall = (rules: CallRules, number: number): Phase => {
       ['tool', tool.name],
       ['index', String(number)]
     ]),
-    then: () => nextArgument(rules, tool, new Set(), number)
+    next: () => nextArgument(rules, tool, new Set(), number)
   }))
-  const close = { ids: [...markup.close('tools'), ...markup.end], then: end }
+  const close = { ids: [...markup.close('tools'), ...markup.end], next: end }
   if (number === 1) return new ChoicePhase(calls)
   return new ChoicePhase(single || number > MOST_CALLS ? [close] : [...calls, close])
 }
@@ -47,19 +47,19 @@ const nextArgument = (
   const open = tool.parameters.filter((parameter) => !given.has(parameter))
   const sequences: Sequence[] = open.flatMap((parameter) =>
     parameter.types.map(({ type, value }) => {
-      const then = () => nextArgument(rules, tool, new Set([...given, parameter]), number)
-      const close = new ChoicePhase([{ ids: markup.close('argument'), then }])
+      const next = () => nextArgument(rules, tool, new Set([...given, parameter]), number)
+      const close = new ChoicePhase([{ ids: markup.close('argument'), next }])
       return {
         ids: markup.open('argument', [
           ['key', parameter.name],
           ['type', type]
         ]),
-        then: () => new ValuePhase(value, masks, close)
+        next: () => new ValuePhase(value, masks, close)
       }
     })
   )
   if (!open.some(({ required }) => required)) {
-    sequences.push({ ids: markup.close('call'), then: () => nextCall(rules, number + 1) })
+    sequences.push({ ids: markup.close('call'), next: () => nextCall(rules, number + 1) })
   }
   return new ChoicePhase(sequences)
 }

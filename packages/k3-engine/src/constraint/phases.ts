@@ -16,7 +16,7 @@ const setBit = (words: Uint32Array, id: number): void => {
 /** Ids that come as they are, and what follows them. */
 export interface Sequence {
   readonly ids: readonly number[]
-  readonly then: () => Phase
+  readonly next: () => Phase
 }
 
 /** One of several sequences of ids, none of which begins another one. */
@@ -37,7 +37,7 @@ export class ChoicePhase implements Phase {
     const left = this.#sequences.filter(({ ids }) => ids[this.#done] === id)
     const [first] = left
     if (first === undefined) return null
-    return first.ids.length === this.#done + 1 ? first.then() : new ChoicePhase(left, this.#done + 1)
+    return first.ids.length === this.#done + 1 ? first.next() : new ChoicePhase(left, this.#done + 1)
   }
 }
 

@@ -51,14 +51,23 @@ export class ValueReader {
     this.#masks.allow(this.#state, words)
   }
 
+  /** Whether the token may come, read byte by byte and not from the mask. */
+  canAccept(id: number): boolean {
+    return this.#after(id) !== null
+  }
+
   /** Goes on with a token; false, and nothing changes, when it may not come. */
   accept(id: number): boolean {
+    const state = this.#after(id)
+    if (state !== null) this.#state = state
+    return state !== null
+  }
+
+  #after(id: number): State | null {
     const bytes = this.#masks.vocabulary.bytesOf(id)
-    if (bytes === undefined) return false
+    if (bytes === undefined) return null
     let state: State | null = this.#state
     for (let i = 0; i < bytes.length && state !== null; i++) state = state.step(bytes[i]!)
-    if (state === null) return false
-    this.#state = state
-    return true
+    return state
   }
 }
