@@ -75,7 +75,7 @@ const tools = async (file: string, { dialogue, output, terminal }: CommandScope)
   if (file === '-') throw new UsageError('/tools needs the name of a file')
   const list = file === '' ? [] : await readTools(file, terminal)
   dialogue.conversation.change({ tools: list })
-  output.note(list.length === 1 ? '1 tool' : `${list.length} tools`)
+  output.note(counted(list.length, 'tool'))
 }
 
 const think = async (how: string, scope: CommandScope): Promise<void> => {
@@ -105,7 +105,7 @@ const save = async (file: string, { dialogue, output }: CommandScope): Promise<v
 export const load = async (file: string, { dialogue, output }: CommandScope): Promise<void> => {
   const { kept, saved } = await dialogue.load(file)
   const { length } = dialogue.conversation.state.messages
-  output.note(`${length} messages of ${printable(file)}`)
+  output.note(`${counted(length, 'message')} of ${printable(file)}`)
   if (kept < saved)
     output.note('its state is missing, too large or of another save: the turns will run again')
 }
@@ -114,7 +114,9 @@ const stats = async (_: string, { dialogue, output }: CommandScope): Promise<voi
   const { model, conversation, statistics, prefixCache, settings } = dialogue
   const { messages, thinking, tools: declared } = conversation.state
   const { hits, misses, bytesRead } = model.traffic
-  output.note(`conversation  ${messages.length} messages, ${declared.length} tools, thinking ${thinking}`)
+  output.note(
+    `conversation  ${counted(messages.length, 'message')}, ${counted(declared.length, 'tool')}, thinking ${thinking}`
+  )
   output.note(`latest answer ${statistics.latest}`)
   output.note(`this run      ${statistics.total}`)
   output.note(
@@ -132,6 +134,8 @@ const help = async (_: string, { output }: CommandScope): Promise<void> => {
   output.note('A line that ends with \\ goes on in the next one. // begins a text with a slash.')
   output.note('Ctrl-C stops an answer, Ctrl-D ends the chat.')
 }
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
 const COMMANDS: readonly Command[] = [
   {
