@@ -3,9 +3,12 @@ import { library } from '../../tsup.base.ts'
 
 const entries = {
   index: 'src/index.ts',
+  chat: 'src/chat.ts',
   conformance: 'src/conformance.ts',
   checkpoint: 'src/checkpoint.ts',
-  layers: 'src/layers.ts'
+  layers: 'src/layers.ts',
+  sampling: 'src/sampling.ts',
+  sessions: 'src/sessions.ts'
 }
 
 // split, so that K3Error is one class whichever entry it comes through

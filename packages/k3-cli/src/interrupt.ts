@@ -1,7 +1,14 @@
 import { EXIT } from './exit-codes.js'
 
+/** Work that Ctrl-C can stop. */
+export interface Stoppable {
+  readonly signal: AbortSignal
+  /** The work has ended; Ctrl-C is as it was before. */
+  release(): void
+}
+
 /** A signal that the first Ctrl-C aborts, so that what is there can be kept; the second one quits at once. */
-export const stopOnInterrupt = (): { readonly signal: AbortSignal; release(): void } => {
+export const stopOnInterrupt = (): Stoppable => {
   const controller = new AbortController()
   const interrupt = () => {
     if (controller.signal.aborted) process.exit(EXIT.interrupted)

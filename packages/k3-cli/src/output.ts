@@ -40,6 +40,12 @@ export class Output {
     this.#terminal.stderr.write(`${line}\n`)
   }
 
+  /** A line about what went wrong; not even --quiet keeps it back. */
+  problem(line: string): void {
+    this.#clear()
+    this.#terminal.stderr.write(`${line}\n`)
+  }
+
   /** Reasoning as it comes: dimmed where the terminal can. */
   aside(text: string): void {
     if (this.#quiet) return

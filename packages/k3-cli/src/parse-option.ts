@@ -31,6 +31,13 @@ export const decimal = (text: string): number => {
   throw new InvalidArgumentError('Expected a number.')
 }
 
+/** An amount of memory in GB (10^9 bytes), as bytes. */
+export const gigabytes = (text: string): number => {
+  const bytes = Math.round(decimal(text) * 1e9)
+  if (Number.isSafeInteger(bytes) && bytes >= 0) return bytes
+  throw new InvalidArgumentError('Expected a number of gigabytes.')
+}
+
 /** A seed: a whole number of 64 bits. */
 export const seed = (text: string): bigint => {
   if (/^\d+$/.test(text) && BigInt(text) < 1n << 64n) return BigInt(text)

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { Command } from 'commander'
+import { chatCommand } from './commands/chat.js'
 import { generateCommand } from './commands/generate.js'
 import { inspectCommand } from './commands/inspect.js'
 import { parseCommand } from './commands/parse.js'
@@ -26,6 +27,7 @@ export const program = (terminal: Terminal): Command => {
     .exitOverride()
   const commands = [
     generateCommand,
+    chatCommand,
     tokensCommand,
     renderCommand,
     parseCommand,

@@ -16,7 +16,8 @@ export interface RunReport {
   readonly seed: bigint | null
 }
 
-const peakRssBytes = (): number => process.resourceUsage().maxRSS * 1024
+/** The most memory this process has had, in bytes. */
+export const peakRssBytes = (): number => process.resourceUsage().maxRSS * 1024
 
 /** The one line at the end of a run. */
 export const reportLine = (report: RunReport, model: Model): string => {

@@ -51,7 +51,7 @@ export const k3 = async (args: readonly string[], surroundings: Surroundings = {
   const { stdin = '', isTTY = false, noColor = false } = surroundings
   const [stdout, stderr] = [new Sink(), new Sink(isTTY)]
   const input = Readable.from([Buffer.from(stdin)])
-  const terminal: Terminal = { stdin: input, stdout, stderr, noColor, exitCode: 0 }
+  const terminal: Terminal = { stdin: input, stdout, stderr, noColor, isDumb: false, exitCode: 0 }
   const code = await runCommandLine(args, terminal)
   return { code, stdout: stdout.text, stderr: stderr.text, bytes: stdout.bytes }
 }

@@ -5,7 +5,7 @@ import { Sink } from './k3.js'
 
 const terminal = ({ isTTY = false, noColor = false }) => {
   const [stdout, stderr] = [new Sink(), new Sink(isTTY)]
-  return { stdin: Readable.from([]), stdout, stderr, noColor, exitCode: 0 }
+  return { stdin: Readable.from([]), stdout, stderr, noColor, isDumb: false, exitCode: 0 }
 }
 
 describe('Output', () => {

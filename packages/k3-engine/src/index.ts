@@ -1,5 +1,6 @@
 export { K3Error } from './errors.js'
-export type { Generation, GenerationRequest, GenerationResult } from './generate.js'
+export type { Generation, GenerationResult } from './generate.js'
+export type { GenerationRequest } from './generation-request.js'
 export type { Sampler } from './interfaces.js'
 export type { Model } from './model.js'
 export type { ModelOptions } from './model-options.js'

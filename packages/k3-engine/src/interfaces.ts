@@ -65,8 +65,23 @@ export interface TokenStream {
   flush(): string
 }
 
-/** Chooses the next token. */
+/** Chooses the next token of one sequence at a time. */
 export interface Sampler {
-  /** logits: f32 [vocab], finite. Returns an id. */
-  pick(logits: Float32Array): number
+  /** Starts a sequence that has these tokens already; what was counted before is forgotten, a generator runs on. */
+  begin(ids: ArrayLike<number>): void
+  /** The sequence goes on with this token, which was picked or put there. */
+  accept(id: number): void
+  /**
+   * logits: f32 [vocab], finite, to be left as they are. allowed: bit `id & 31` of word `id >>> 5` is set when the token
+   * may be picked; null allows all. Returns an id.
+   */
+  pick(logits: Float32Array, allowed: Uint32Array | null): number
+}
+
+/** Says which tokens may come next: a grammar, a schema, a forced call. */
+export interface TokenConstraint {
+  /** u32 [vocab / 32, rounded up] as in `Sampler.pick`; null allows everything. Asked once before each token. */
+  mask(): Uint32Array | null
+  /** The generation goes on with this token, an end token included. */
+  accept(id: number): void
 }

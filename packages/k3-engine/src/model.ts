@@ -3,12 +3,15 @@ import type { K3Config } from './config.js'
 import type { Decoder } from './decoder.js'
 import { K3Error } from './errors.js'
 import type { ExpertTraffic } from './experts.js'
-import { type Generation, type GenerationRequest, generate } from './generate.js'
+import { type Generation, generate } from './generate.js'
+import type { GenerationRequest } from './generation-request.js'
 import type { Layer } from './interfaces.js'
 import { LatentMoe } from './latent-moe.js'
 import type { MemoryPlan } from './memory-plan.js'
 import { argmax } from './sampler.js'
 import { type RunOptions, Session } from './session.js'
+import type { SessionIdentity } from './session-file/identity.js'
+import { readSession } from './session-file/read-session.js'
 import { SequenceState } from './states.js'
 
 /** The bound parts of an open model. */
@@ -20,6 +23,8 @@ export interface ModelParts {
   readonly traffic: () => ExpertTraffic
   readonly backend: string
   readonly notices: readonly string[]
+  /** What a saved session has to agree with; read from the shards when it is first asked for. */
+  readonly identity: () => Promise<SessionIdentity>
   readonly dispose: () => Promise<void>
 }
 
@@ -89,6 +94,28 @@ export class Model implements AsyncDisposable {
     return new Session(this, SequenceState.empty(this.#mixers))
   }
 
+  /**
+   * A sequence as `session.save` left it; it goes on with the bits it would have had.
+   * @throws ERR_K3_SESSION_READ when the file cannot be read
+   * @throws ERR_K3_SESSION_MAGIC, ERR_K3_SESSION_VERSION, ERR_K3_SESSION_SIZE, ERR_K3_SESSION_CHECKSUM,
+   * ERR_K3_SESSION_SECTIONS when it is no session file of this version, or a damaged one
+   * @throws ERR_K3_SESSION_ARCHITECTURE, ERR_K3_SESSION_CHECKPOINT when it was saved with another model
+   */
+  async loadSession(path: string): Promise<Session> {
+    this.#refuseDisposed()
+    const identity = await this.#parts.identity()
+    return new Session(
+      this,
+      await readSession(path, identity, this.config, SequenceState.empty(this.#mixers))
+    )
+  }
+
+  /** What the session files of this model say about it. Sessions call this. */
+  async identity(): Promise<SessionIdentity> {
+    this.#refuseDisposed()
+    return this.#parts.identity()
+  }
+
   /** Logits after each id of a fresh sequence, f32 [ids, vocab]. @throws as `Session.append` */
   async forward(ids: ArrayLike<number>, options: WatchedRun = {}) {
     this.#refuseDisposed()
@@ -135,6 +162,7 @@ export class Model implements AsyncDisposable {
     state.refuseTorn()
     this.#checkIds(ids)
     state.reserve(ids.length, this.config.contextLength)
+    state.logits = null
     const out = new Float32Array((rows === 'all' ? ids.length : 1) * this.config.vocabSize)
     state.busy = true
     try {
@@ -145,6 +173,7 @@ export class Model implements AsyncDisposable {
     } finally {
       state.busy = false
     }
+    state.logits = out.slice(-this.config.vocabSize)
     return out
   }
 
@@ -166,7 +195,7 @@ export class Model implements AsyncDisposable {
         onProgress?.(first + (part.length * (layer + 1)) / this.#mixers.length, ids.length)
         return this.#pause(signal)
       })
-      state.position += part.length
+      for (const id of part) state.ids.push(id)
       if (out.length === ids.length * vocab) decoder.logits(part.length, out.subarray(first * vocab))
       else if (last) decoder.logits(1, out)
     }

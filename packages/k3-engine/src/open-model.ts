@@ -14,6 +14,7 @@ import type { LayerPlan } from './layer-plan.js'
 import { planMemory } from './memory-plan.js'
 import { Model } from './model.js'
 import type { ModelOptions } from './model-options.js'
+import { identityOf } from './session-file/identity.js'
 import { MappedWeights } from './weights.js'
 
 // Enough columns for a matrix to be worth its pass over memory, and about 40 MB of scratch for the released model.
@@ -72,6 +73,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       traffic: () => (experts === null ? { hits: 0, misses: 0, bytesRead: 0 } : experts.traffic()),
       notices: checkpoint.notices,
       backend: experts === null ? 'no experts' : experts.backend,
+      identity: once(() => identityOf(checkpoint, plan)),
       dispose: () => closeAll(closers)
     })
   } catch (error) {
@@ -96,6 +98,18 @@ const openExperts = (
 
 const closeAll = async (closers: readonly (() => void | Promise<void>)[]): Promise<void> => {
   for (const close of closers) await close()
+}
+
+/** Makes it when it is first asked for, and again after a failure. */
+const once = <T>(make: () => Promise<T>): (() => Promise<T>) => {
+  let made: Promise<T> | null = null
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null
+      throw error
+    })
+    return made
+  }
 }
 
 const firstLayers = ({ config, plan }: Checkpoint, layers: number | undefined): readonly LayerPlan[] => {

@@ -1,5 +1,7 @@
 import { K3Error } from './errors.js'
 import type { Model } from './model.js'
+import { writeSession } from './session-file/write-session.js'
+import type { StateMark } from './state-mark.js'
 import type { SequenceState } from './states.js'
 
 /** Settings of a call that runs layers. */
@@ -17,16 +19,39 @@ export interface RunOptions {
 export class Session implements AsyncDisposable {
   readonly #model: Model
   #state: SequenceState | null
+  #turn: Promise<unknown> = Promise.resolve()
+  #calls = 0
+  #isTaken = false
 
-  /** Made by `model.createSession()`. */
+  /** Made by `model.createSession()` and `model.loadSession()`. */
   constructor(model: Model, state: SequenceState) {
     this.#model = model
     this.#state = state
   }
 
+  get model(): Model {
+    return this.#model
+  }
+
   /** Tokens taken in so far. */
   get position(): number {
     return this.#live().position
+  }
+
+  /** The tokens themselves; the array goes on growing with the session. */
+  get ids(): readonly number[] {
+    return this.#live().ids
+  }
+
+  /** What follows the last token, f32 [vocab], in a new array; null for an empty session. */
+  get logits(): Float32Array | null {
+    const { logits } = this.#live()
+    return logits === null ? null : logits.slice()
+  }
+
+  /** Whether an earlier call ended between two layers, or the session was disposed; other members are refused then. */
+  get isLost(): boolean {
+    return this.#state === null || this.#state.isTorn
   }
 
   /** Memory of the state now, in bytes: KDA states, conv tails, MLA latents. */
@@ -42,7 +67,7 @@ export class Session implements AsyncDisposable {
    * included, are refused with ERR_K3_SESSION_TORN
    */
   async append(ids: ArrayLike<number>, options: RunOptions = {}): Promise<Float32Array> {
-    return this.#model.advance(this.#live(), ids, 'last', options)
+    return this.#exclusively((state) => this.#model.advance(state, ids, 'last', options))
   }
 
   /** Appends one id: the decode step. Returns the logits, f32 [vocab], in a new array. @throws as `append` */
@@ -52,17 +77,70 @@ export class Session implements AsyncDisposable {
 
   /** Appends ids and returns the logits after each of them, f32 [ids, vocab]. @throws as `append` */
   async appendAll(ids: ArrayLike<number>, options: RunOptions = {}): Promise<Float32Array> {
-    return this.#model.advance(this.#live(), ids, 'all', options)
+    return this.#exclusively((state) => this.#model.advance(state, ids, 'all', options))
   }
 
-  /** An independent copy of the sequence; costs `bytes` bytes. @throws ERR_K3_SESSION_BUSY while a call on it runs */
+  /** An independent copy of the sequence; costs `bytes` bytes. @throws ERR_K3_SESSION_BUSY while a call is running */
   fork(): Session {
-    return new Session(this.#model, this.#live().copy())
+    return new Session(this.#model, this.#idle('fork it').copy())
+  }
+
+  /** Notes where the sequence is, for `rewind`; costs a copy of the KDA states. @throws ERR_K3_SESSION_BUSY */
+  mark(mark: StateMark): void {
+    mark.take(this.#idle('mark it'))
+  }
+
+  /** Takes back everything since the mark. @throws ERR_K3_SESSION_BUSY */
+  rewind(mark: StateMark): void {
+    mark.restore(this.#idle('rewind it'))
+  }
+
+  /**
+   * Saves the sequence for `model.loadSession`, after the calls that are running. The file is complete or not there: it
+   * replaces one of the same name only when all of it is on the disk. docs/SESSION_FORMAT.md describes it.
+   * @throws ERR_K3_SESSION_WRITE, the old file being unchanged
+   * @throws ERR_K3_SESSION_STATE when a layer was replaced by one with a state of its own making
+   */
+  async save(path: string): Promise<void> {
+    await this.#exclusively(async (state) => writeSession(path, await this.#model.identity(), state))
+  }
+
+  /** Reserves the session for one generation; returns what ends that. @throws ERR_K3_SESSION_BUSY when it is taken */
+  take(): () => void {
+    this.#live()
+    if (this.#isTaken) throw busy('generating', 'continue it when that has ended')
+    this.#isTaken = true
+    return () => {
+      this.#isTaken = false
+    }
   }
 
   /** Frees the state. Idempotent. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state = null
+  }
+
+  /** Runs `work` when the calls before it have ended. */
+  async #exclusively<T>(work: (state: SequenceState) => Promise<T>): Promise<T> {
+    this.#live()
+    const before = this.#turn
+    this.#calls++
+    const mine = (async () => {
+      await before.then(undefined, () => undefined)
+      return work(this.#live())
+    })()
+    this.#turn = mine
+    try {
+      return await mine
+    } finally {
+      this.#calls--
+    }
+  }
+
+  #idle(intention: string): SequenceState {
+    const state = this.#live()
+    if (this.#calls > 0) throw busy('running layers or being saved', `${intention} when that has ended`)
+    return state
   }
 
   #live(): SequenceState {
@@ -71,3 +149,6 @@ export class Session implements AsyncDisposable {
     return this.#state
   }
 }
+
+const busy = (doing: string, advice: string) =>
+  new K3Error('ERR_K3_SESSION_BUSY', `the session is ${doing}; ${advice}`)

@@ -1,15 +1,18 @@
 import { K3Error } from './errors.js'
 import type { Layer, LayerState } from './interfaces.js'
 
-/** What one sequence carries: its length, and one state per layer (KDA states and conv tails, MLA latents). */
+/** What one sequence carries: its ids, and one state per layer (KDA states and conv tails, MLA latents). */
 export class SequenceState {
-  position = 0
+  /** The tokens that every layer has taken in. */
+  readonly ids: number[] = []
+  /** f32 [vocab]: what follows the last id; null for an empty sequence */
+  logits: Float32Array | null = null
   /** Layers may have different positions, because ids are on their way through them. */
   busy = false
   #torn: { readonly by: unknown } | null = null
-  readonly layers: readonly (LayerState | null)[]
+  readonly layers: (LayerState | null)[]
 
-  constructor(layers: readonly (LayerState | null)[]) {
+  constructor(layers: (LayerState | null)[]) {
     this.layers = layers
   }
 
@@ -17,12 +20,17 @@ export class SequenceState {
     return new SequenceState(mixers.map((mixer) => mixer.createState()))
   }
 
+  get position(): number {
+    return this.ids.length
+  }
+
   /** An independent copy; costs `bytes` bytes. @throws ERR_K3_SESSION_BUSY while ids run through the layers */
   copy(): SequenceState {
     if (this.busy)
       throw new K3Error('ERR_K3_SESSION_BUSY', 'a call on this session is running; wait for it, then fork')
     const copy = new SequenceState(this.layers.map((state) => (state === null ? null : state.copy())))
-    copy.position = this.position
+    for (const id of this.ids) copy.ids.push(id)
+    copy.logits = this.logits === null ? null : this.logits.slice()
     return copy
   }
 
@@ -33,6 +41,10 @@ export class SequenceState {
   /** Nothing may run on it any more: layers have different positions since `error` ended a call. */
   tear(error: unknown): void {
     this.#torn = { by: error }
+  }
+
+  get isTorn(): boolean {
+    return this.#torn !== null
   }
 
   /** @throws ERR_K3_SESSION_TORN */

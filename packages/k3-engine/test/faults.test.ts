@@ -1,29 +1,11 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expectedFile, modelDir } from '@k3/demo-model'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
 import { openModel } from '../src/open-model.js'
-
-const folders: string[] = []
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true })
-})
-
-const copyOfDemo = (): string => {
-  const dir = mkdtempSync(path.join(tmpdir(), 'k3-faults-'))
-  folders.push(dir)
-  cpSync(modelDir, dir, { recursive: true })
-  return dir
-}
-
-const patch = (file: string, offset: number, bytes: readonly number[]) => {
-  const content = readFileSync(file)
-  content.set(bytes, offset)
-  writeFileSync(file, content)
-}
+import { copyOfDemo, patch } from './demo-cases.js'
 
 const failureOf = async (dir: string, request = { ids: [1, 2, 3], maxTokens: 2 }) => {
   const model = await openModel(dir)

@@ -61,11 +61,12 @@ describe('a model', () => {
   it('gives the text held back to the end without repeating its token', async () => {
     const halfACharacter = 0xe4 - 0xae + 106 // bytes 0xAE to 0xFF are ids 106 to 187
     const parts: GenerationPart[] = []
-    const sampler = { pick: () => halfACharacter }
+    const ignore = () => undefined
+    const sampler = { begin: ignore, accept: ignore, pick: () => halfACharacter }
     for await (const part of model.generate({ ids: [1], maxTokens: 1, sampler })) parts.push(part)
     expect(parts.slice(-3)).toEqual([
-      { type: 'text', id: halfACharacter, text: '' },
-      { type: 'text', id: null, text: '\ufffd' },
+      { type: 'text', id: halfACharacter, text: '', logprobs: null },
+      { type: 'text', id: null, text: '\ufffd', logprobs: null },
       expect.objectContaining({ type: 'finish', ids: [halfACharacter], text: '\ufffd' })
     ])
   })
@@ -186,7 +187,11 @@ describe('a model', () => {
   })
 
   it.each([-1, 1984, 0.5, Number.NaN, '1', undefined])('refuses the pick %s of a sampler', async (id) => {
-    const request = { ids: [1], maxTokens: 1, sampler: { pick: () => id as number } }
+    const request = {
+      ids: [1],
+      maxTokens: 1,
+      sampler: { begin: () => undefined, accept: () => undefined, pick: () => id as number }
+    }
     expect(await codeOf(Promise.resolve(model.generate(request)))).toBe('ERR_K3_TOKEN_ID')
   })
 

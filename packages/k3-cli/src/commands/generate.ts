@@ -5,10 +5,10 @@ import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
 import { Output } from '../output.js'
-import { decimal, filePath, idList, seed, wholeNumber } from '../parse-option.js'
+import { filePath, idList, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import { type FinishReason, type RunReport, reportJson, reportLine } from '../report.js'
-import { chooseSampler, LogitsDump, type SamplingFlags } from '../sampling.js'
+import { chooseSampler, GREEDY, LogitsDump, type SamplingFlags, withSamplingFlags } from '../sampling.js'
 import type { Terminal } from '../terminal.js'
 import { requireTokenizer } from '../tokenizer-of.js'
 import { UsageError } from '../usage-error.js'
@@ -27,11 +27,14 @@ interface GenerateFlags extends ModelFlags, SamplingFlags {
 
 /** `k3 generate`: continue a prompt, or answer it. */
 export const generateCommand = (terminal: Terminal): Command =>
-  withRunFlags(
-    new Command('generate')
-      .description('continue a prompt, or answer it as a chat turn')
-      .argument('[prompt]', 'text to continue; with --chat, what the user says')
-      .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+  withSamplingFlags(
+    withRunFlags(
+      new Command('generate')
+        .description('continue a prompt, or answer it as a chat turn')
+        .argument('[prompt]', 'text to continue; with --chat, what the user says')
+        .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+    ),
+    GREEDY
   )
     .option('--layers <n>', 'run only the first layers', wholeNumber(1))
     .option('--prompt-file <file>', 'read the prompt from a file, - for standard input')
@@ -40,9 +43,6 @@ export const generateCommand = (terminal: Terminal): Command =>
     .option('--system <text>', 'a system turn before it (needs --chat)')
     .option('--no-reasoning', 'do not show the reasoning on stderr (needs --chat)')
     .option('--max-tokens <n>', 'the most tokens to generate', wholeNumber(1), 512)
-    .option('--temperature <t>', '0 always takes the most probable token (default: 0)', decimal)
-    .option('--top-p <p>', 'sample among the most probable tokens that reach this sum (default: 1)', decimal)
-    .option('--seed <n>', 'seed of the sampler (default: drawn, and reported)', seed)
     .option('--dump-logits <file>', 'write the logits of the first step, raw float32', filePath)
     .option('--json', 'print one object with ids, text, timings and counts')
     .option('--quiet', 'nothing on stderr but errors')

@@ -1,0 +1,162 @@
+import type { Cell, Frame } from './automaton.js'
+
+/** Most digits after the point, and most before it where nothing bounds a number: it stays exact enough and ends. */
+export const FRACTION_DIGITS = 15
+const WHOLE_DIGITS = 15
+
+const MINUS = 0x2d
+const POINT = 0x2e
+const ZERO = 0x30
+
+const power = (n: number): bigint => 10n ** BigInt(n)
+
+/** Bounds of a number, both inclusive; infinite where there is none. Their shortest decimal spelling counts. */
+export interface NumberBounds {
+  readonly min: number
+  readonly max: number
+  readonly integer: boolean
+}
+
+/** What may still follow some digits so that the value, in steps of 10^-fraction, stays in low … high. */
+interface Magnitude {
+  readonly low: bigint
+  readonly high: bigint
+}
+
+/** Digits so far: all of them as one number, and how many stand after the point (null: no point yet). */
+interface Digits {
+  readonly value: bigint
+  readonly fraction: number | null
+}
+
+/**
+ * Decimal numbers in a range, without exponents. A place is told by which completions it still has, not by its digits,
+ * so that a grammar has few places: prefixes with the same completions are the same frame.
+ */
+export class NumberFrames implements Frame {
+  readonly nullable = false
+  readonly text = null
+  /** Whether any number is in range. */
+  readonly possible: boolean
+  readonly #fraction: number
+  readonly #positive: Magnitude | null
+  readonly #negative: Magnitude | null
+  readonly #frames = new Map<string, Frame>()
+  readonly #minus: Frame
+
+  constructor(bounds: NumberBounds) {
+    this.#fraction = bounds.integer ? 0 : FRACTION_DIGITS
+    const unbounded = power(WHOLE_DIGITS + this.#fraction) - 1n
+    const low =
+      bounds.min === Number.NEGATIVE_INFINITY ? -unbounded : decimalSteps(bounds.min, this.#fraction).ceiling
+    const high =
+      bounds.max === Number.POSITIVE_INFINITY ? unbounded : decimalSteps(bounds.max, this.#fraction).floor
+    this.#positive = magnitude(low, high, 0n)
+    this.#negative = magnitude(-high, -low, 1n)
+    this.possible = this.#positive !== null || this.#negative !== null
+    const negative = this.#negative
+    this.#minus = {
+      nullable: false,
+      text: null,
+      step: (byte, next) => (negative === null ? [] : this.#first(byte, next, negative))
+    }
+  }
+
+  step(byte: number, next: Cell): readonly Cell[] {
+    if (byte === MINUS) return this.#negative === null ? [] : [next.push(this.#minus)]
+    return this.#positive === null ? [] : this.#first(byte, next, this.#positive)
+  }
+
+  #first(byte: number, next: Cell, range: Magnitude): readonly Cell[] {
+    const digit = byte - ZERO
+    if (digit < 0 || digit > 9) return []
+    return this.#enter({ value: BigInt(digit), fraction: null }, range, next)
+  }
+
+  #enter(digits: Digits, range: Magnitude, next: Cell): readonly Cell[] {
+    const completions = this.#completions(digits, range)
+    if (completions === '') return []
+    let frame = this.#frames.get(completions)
+    if (frame === undefined) {
+      frame = this.#make(digits, range)
+      this.#frames.set(completions, frame)
+    }
+    return [next.push(frame)]
+  }
+
+  #make(digits: Digits, range: Magnitude): Frame {
+    const { value, fraction } = digits
+    return {
+      nullable: this.#mayEnd(digits, range),
+      text: null,
+      step: (byte, next) => {
+        if (byte === POINT) {
+          if (fraction !== null || this.#fraction === 0) return []
+          return this.#enter({ value, fraction: 0 }, range, next)
+        }
+        const digit = byte - ZERO
+        if (digit < 0 || digit > 9 || (fraction === null && value === 0n)) return []
+        if (fraction === this.#fraction) return []
+        const longer = value * 10n + BigInt(digit)
+        return this.#enter({ value: longer, fraction: fraction === null ? null : fraction + 1 }, range, next)
+      }
+    }
+  }
+
+  #mayEnd({ value, fraction }: Digits, { low, high }: Magnitude): boolean {
+    if (fraction === 0) return false
+    const steps = value * power(this.#fraction - (fraction === null ? 0 : fraction))
+    return steps >= low && steps <= high
+  }
+
+  /** Names the set of completions; empty when there is none. */
+  #completions(digits: Digits, range: Magnitude): string {
+    const { value, fraction } = digits
+    if (fraction !== null) {
+      const rest = overlap(value, this.#fraction - fraction, range)
+      // at least one digit has to follow the point, and all zeros are among the completions of a full rest
+      return rest === null ? '' : `${fraction} ${rest}`
+    }
+    const parts: string[] = []
+    for (let more = 0; ; more++) {
+      if (value === 0n && more > 0) break
+      if (value * power(more + this.#fraction) > range.high) break
+      const rest = overlap(value, more + this.#fraction, range)
+      parts.push(rest === null ? '-' : rest)
+    }
+    if (parts.every((part) => part === '-')) return ''
+    return `${value === 0n ? 'zero' : 'whole'} ${this.#mayEnd(digits, range)} ${parts.join(' ')}`
+  }
+}
+
+const magnitude = (low: bigint, high: bigint, least: bigint): Magnitude | null => {
+  const from = low < least ? least : low
+  return from > high ? null : { low: from, high }
+}
+
+/** Which of the 10^more numbers that begin with these digits are in range, counted from the first of them. */
+const overlap = (value: bigint, more: number, { low, high }: Magnitude): string | null => {
+  const first = value * power(more)
+  const last = first + power(more) - 1n
+  if (first > high || last < low) return null
+  return `${low > first ? low - first : 0n}:${high < last ? high - first : 'all'}`
+}
+
+/** The shortest decimal that reads back as `value`, in steps of 10^-digits, rounded both ways. */
+const decimalSteps = (value: number, digits: number): { floor: bigint; ceiling: bigint } => {
+  const [coefficient = '0', exponent = '0'] = String(value).split('e')
+  const [whole = '0', part = ''] = coefficient.split('.')
+  const shift = Number(exponent) - part.length + digits
+  const scaled = BigInt(whole.replace('-', '') + part)
+  const sign = value < 0 ? -1n : 1n
+  if (shift >= 0) {
+    const exact = sign * scaled * power(shift)
+    return { floor: exact, ceiling: exact }
+  }
+  const unit = power(-shift)
+  const quotient = scaled / unit
+  if (scaled % unit === 0n) return { floor: sign * quotient, ceiling: sign * quotient }
+  return sign > 0n
+    ? { floor: quotient, ceiling: quotient + 1n }
+    : { floor: -quotient - 1n, ceiling: -quotient }
+}
