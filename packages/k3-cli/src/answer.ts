@@ -17,7 +17,7 @@ export interface AnswerText {
 }
 
 /** Ids of one user turn, and a system turn before it, with the assistant's thinking channel left open. */
-export const chatPrompt = (tokenizer: Tokenizer, user: string, system: string | undefined): number[] => {
+export const userTurnPrompt = (tokenizer: Tokenizer, user: string, system: string | undefined): number[] => {
   const messages = [{ role: 'user', content: user }]
   if (system !== undefined) messages.unshift({ role: 'system', content: system })
   return [...encodeSegments(renderChat({ messages }), tokenizer)]

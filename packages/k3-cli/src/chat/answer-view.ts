@@ -1,6 +1,6 @@
 import type { ChatPart } from '@k3/engine/chat'
 import type { Output } from '../output.js'
-import { printable } from './printable.js'
+import { screenText } from './screen-text.js'
 
 /** How an answer is shown. */
 export interface ViewSettings {
@@ -38,24 +38,24 @@ export class AnswerView {
   #reason(text: string): void {
     this.#reasoningSinceMs ??= performance.now()
     if (this.#settings.showReasoning) {
-      this.#output.aside(printable(text))
+      this.#output.aside(screenText(text))
       this.#isReasoningOpen = true
     } else if (this.#settings.isInteractive) this.#output.progress('thinking ...')
   }
 
   #say(text: string): void {
     this.#closeReasoning()
-    this.#output.answer(this.#settings.isScreen ? printable(text) : text)
+    this.#output.answer(this.#settings.isScreen ? screenText(text) : text)
     this.#isTextOpen = true
   }
 
   #showCall(part: Extract<ChatPart, { type: 'tool-call' }>): void {
     if (part.stage === 'start') {
       this.#close()
-      this.#call = `call of ${printable(part.name)} `
+      this.#call = `call of ${screenText(part.name)} `
     }
     if (part.stage === 'arguments') {
-      this.#call += printable(part.text)
+      this.#call += screenText(part.text)
       this.#output.progress(this.#call)
     }
     if (part.stage === 'end') this.#output.note(this.#call)

@@ -5,7 +5,7 @@ import type { Terminal } from '../terminal.js'
 import { UsageError } from '../usage-error.js'
 import { THINKING, type Thinking } from './conversation.js'
 import type { Dialogue } from './dialogue.js'
-import { printable } from './printable.js'
+import { screenText } from './screen-text.js'
 
 /** What commands act on. */
 export interface CommandScope {
@@ -48,7 +48,7 @@ export const runCommand = async (name: string, argument: string, scope: CommandS
   const command = COMMANDS.find((one) => one.name === name)
   if (command === undefined) {
     throw new UsageError(
-      `unknown command /${printable(name)}; /help lists them, and // begins a text with a slash`
+      `unknown command /${screenText(name)}; /help lists them, and // begins a text with a slash`
     )
   }
   if (command.argument === '' && argument !== '') throw new UsageError(`/${name} takes no argument`)
@@ -82,7 +82,7 @@ const think = async (how: string, scope: CommandScope): Promise<void> => {
   const { dialogue, output } = scope
   if (how === 'show' || how === 'hide') {
     if (how === 'show' && !scope.showReasoning && scope.latestReasoning !== '') {
-      output.aside(`${printable(scope.latestReasoning)}\n`)
+      output.aside(`${screenText(scope.latestReasoning)}\n`)
     }
     scope.showReasoning = how === 'show'
     output.note(`reasoning is ${how === 'show' ? 'shown' : 'hidden'}`)
@@ -90,7 +90,7 @@ const think = async (how: string, scope: CommandScope): Promise<void> => {
   }
   const thinking = how === 'on' ? 'max' : how
   if (!THINKING.includes(thinking)) {
-    throw new UsageError(`/think takes on, ${THINKING.join(', ')}, show or hide, not ${printable(how)}`)
+    throw new UsageError(`/think takes on, ${THINKING.join(', ')}, show or hide, not ${screenText(how)}`)
   }
   dialogue.conversation.change({ thinking: thinking as Thinking })
   output.note(`thinking ${thinking}`)
@@ -98,14 +98,14 @@ const think = async (how: string, scope: CommandScope): Promise<void> => {
 
 const save = async (file: string, { dialogue, output }: CommandScope): Promise<void> => {
   const tokens = await dialogue.save(file)
-  output.note(`saved as ${printable(file)}, with the state after ${tokens} tokens`)
+  output.note(`saved as ${screenText(file)}, with the state after ${tokens} tokens`)
 }
 
 /** `/load` and `--load`. */
 export const load = async (file: string, { dialogue, output }: CommandScope): Promise<void> => {
   const { kept, saved } = await dialogue.load(file)
   const { length } = dialogue.conversation.state.messages
-  output.note(`${counted(length, 'message')} of ${printable(file)}`)
+  output.note(`${counted(length, 'message')} of ${screenText(file)}`)
   if (kept < saved)
     output.note('its state is missing, too large or of another save: the turns will run again')
 }

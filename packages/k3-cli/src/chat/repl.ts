@@ -3,7 +3,7 @@ import { codeOf, EXIT } from '../exit-codes.js'
 import { UsageError } from '../usage-error.js'
 import { AnswerView } from './answer-view.js'
 import { type CommandScope, readLine, runCommand } from './commands.js'
-import { printable } from './printable.js'
+import { screenText } from './screen-text.js'
 import type { TurnSource } from './turn-source.js'
 
 const PROMPT = '> '
@@ -90,13 +90,13 @@ export class Repl {
   /** @returns false when the person would not give them */
   async #askResults(calls: readonly ChatToolCall[]): Promise<boolean> {
     for (const call of calls) {
-      const entry = await this.#source.next(`result of ${printable(call.name)}> `)
+      const entry = await this.#source.next(`result of ${screenText(call.name)}> `)
       if (entry.kind === 'text') {
         this.#scope.dialogue.conversation.toolResult(call, entry.text)
         continue
       }
       if (!this.#source.isInteractive) {
-        throw new UsageError(`the input ends where the result of ${printable(call.name)} is expected`)
+        throw new UsageError(`the input ends where the result of ${screenText(call.name)} is expected`)
       }
       this.#scope.output.note('no result; the turn is taken back')
       return false
@@ -113,6 +113,6 @@ export class Repl {
   #report(error: unknown): void {
     const code = codeOf(error)
     if (!this.#source.isInteractive || code === null) throw error
-    this.#scope.output.problem(`k3: ${printable((error as Error).message)} [${code}]`)
+    this.#scope.output.problem(`k3: ${screenText((error as Error).message)} [${code}]`)
   }
 }

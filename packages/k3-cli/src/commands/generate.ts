@@ -1,6 +1,6 @@
 import type { Generation, Model } from '@k3/engine'
 import { Command } from 'commander'
-import { type Answer, ChatAnswer, chatPrompt, IdAnswer, PlainAnswer } from '../answer.js'
+import { type Answer, ChatAnswer, IdAnswer, PlainAnswer, userTurnPrompt } from '../answer.js'
 import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
@@ -98,7 +98,7 @@ const promptSource = async (
 
 const promptIds = (model: Model, text: string, { chat, system }: GenerateFlags): number[] => {
   const tokenizer = requireTokenizer(model)
-  return chat === undefined ? tokenizer.encode(text) : chatPrompt(tokenizer, text, system)
+  return chat === undefined ? tokenizer.encode(text) : userTurnPrompt(tokenizer, text, system)
 }
 
 const answerFor = (model: Model, { chat, reasoning }: GenerateFlags, output: Output | null): Answer => {

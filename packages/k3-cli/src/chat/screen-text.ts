@@ -2,7 +2,7 @@ const PICTURES = 0x2400
 const DELETE = 0x7f
 
 /** The text without what a terminal would obey: control characters but line feed and tab become visible signs. */
-export const printable = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, sign)
+export const screenText = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, sign)
 
 const sign = (control: string): string => {
   const code = control.charCodeAt(0)
