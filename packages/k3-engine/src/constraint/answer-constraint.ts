@@ -41,15 +41,15 @@ export const createAnswerConstraint = (vocabulary: AnswerVocabulary, rules: Answ
   const { tokenizer, vocabSize } = vocabulary
   const answer = new AnswerForm(vocabulary, vocabularyOf(tokenizer, vocabSize))
   const words = new Uint32Array(Math.ceil(vocabSize / 32))
-  let phase: Phase | null = answer.begin(rules)
+  let phase = answer.begin(rules)
   return {
     mask() {
       words.fill(0)
-      phase?.allow(words)
+      phase.allow(words)
       return words
     },
     accept(id) {
-      const next: Phase | null = phase === null ? null : phase.accept(id)
+      const next = phase.accept(id)
       if (next === null) {
         const message = `token ${id} came where the constraint does not allow it`
         throw new K3Error('ERR_K3_TOKEN_ID', message, { have: id })
@@ -77,10 +77,10 @@ class AnswerForm {
   }
 
   begin({ thinking, answer }: AnswerRules): Phase {
-    const { open, close } = { open: this.#markup.open('response'), close: this.#markup.close('think') }
+    const ids = [...this.#markup.close('think'), ...this.#markup.open('response')]
     const respond = this.#response(answer)
-    const opened = thinking ? new ChoicePhase([{ ids: [...close, ...open], next: () => respond }]) : respond
-    return thinking ? new ProsePhase(this.#prose, opened) : opened
+    if (!thinking) return respond
+    return new ProsePhase(this.#prose, new ChoicePhase([{ ids, next: () => respond }]))
   }
 
   #response(answer: AnswerRules['answer']): Phase {

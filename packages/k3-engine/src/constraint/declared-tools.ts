@@ -1,6 +1,6 @@
 import { K3Error } from '../errors.js'
 import type { Frame } from './automaton.js'
-import { at, isObject, type PlainJson, plainJson } from './plain-json.js'
+import { at, isPlainObject, type PlainJson, plainJson } from './plain-json.js'
 import { compileSchema } from './schema.js'
 import { schemaError } from './schema-error.js'
 import { type JsonType, ObjectNode } from './value-nodes.js'
@@ -28,9 +28,9 @@ export const declaredTools = (tools: readonly unknown[], only: string | null): r
   for (const [i, tool] of tools.entries()) {
     const place = `#/tools/${i}`
     const given = plainJson(tool, place)
-    const inner = isObject(given) ? given.get('function') : undefined
-    const name = isObject(inner) ? inner.get('name') : undefined
-    if (!isObject(inner) || typeof name !== 'string' || name === '') {
+    const inner = isPlainObject(given) ? given.get('function') : undefined
+    const name = isPlainObject(inner) ? inner.get('name') : undefined
+    if (!isPlainObject(inner) || typeof name !== 'string' || name === '') {
       throw refused(`tool ${i} has no function with a name`)
     }
     if (declared.has(name)) throw refused(`two tools are called '${name}'`)
@@ -47,7 +47,7 @@ const refused = (message: string): K3Error => new K3Error('ERR_K3_REQUEST', mess
 
 const parametersOf = (schema: PlainJson | undefined, pointer: string): readonly Parameter[] => {
   if (schema === undefined || schema === null) return []
-  if (isObject(schema) && schema.size === 0) return []
+  if (isPlainObject(schema) && schema.size === 0) return []
   const { leaves } = compileSchema(schema, pointer)
   const [object] = leaves
   if (leaves.length !== 1 || !(object instanceof ObjectNode)) {

@@ -21,11 +21,14 @@ export interface NumberBounds {
 interface Magnitude {
   readonly low: bigint
   readonly high: bigint
+  /** Of the numbers with so many digits before the point: whether all, some or none are in range. */
+  readonly byDigits: readonly ('all' | 'some' | 'none')[]
 }
 
-/** Digits so far: all of them as one number, and how many stand after the point (null: no point yet). */
+/** Digits so far: all of them as one number, how many, and how many stand after the point (null: no point yet). */
 interface Digits {
   readonly value: bigint
+  readonly count: number
   readonly fraction: number | null
 }
 
@@ -51,8 +54,8 @@ export class NumberFrames implements Frame {
       bounds.min === Number.NEGATIVE_INFINITY ? -unbounded : decimalSteps(bounds.min, this.#fraction).ceiling
     const high =
       bounds.max === Number.POSITIVE_INFINITY ? unbounded : decimalSteps(bounds.max, this.#fraction).floor
-    this.#positive = magnitude(low, high, 0n)
-    this.#negative = magnitude(-high, -low, 1n)
+    this.#positive = magnitude(low < 0n ? 0n : low, high, this.#fraction)
+    this.#negative = magnitude(-high < 1n ? 1n : -high, -low, this.#fraction)
     this.possible = this.#positive !== null || this.#negative !== null
     const negative = this.#negative
     this.#minus = {
@@ -70,7 +73,7 @@ export class NumberFrames implements Frame {
   #first(byte: number, next: Cell, range: Magnitude): readonly Cell[] {
     const digit = byte - ZERO
     if (digit < 0 || digit > 9) return []
-    return this.#enter({ value: BigInt(digit), fraction: null }, range, next)
+    return this.#enter({ value: BigInt(digit), count: 1, fraction: null }, range, next)
   }
 
   #enter(digits: Digits, range: Magnitude, next: Cell): readonly Cell[] {
@@ -85,20 +88,24 @@ export class NumberFrames implements Frame {
   }
 
   #make(digits: Digits, range: Magnitude): Frame {
-    const { value, fraction } = digits
+    const { value, count, fraction } = digits
     return {
       nullable: this.#mayEnd(digits, range),
       text: null,
       step: (byte, next) => {
         if (byte === POINT) {
           if (fraction !== null || this.#fraction === 0) return []
-          return this.#enter({ value, fraction: 0 }, range, next)
+          return this.#enter({ value, count, fraction: 0 }, range, next)
         }
         const digit = byte - ZERO
         if (digit < 0 || digit > 9 || (fraction === null && value === 0n)) return []
         if (fraction === this.#fraction) return []
-        const longer = value * 10n + BigInt(digit)
-        return this.#enter({ value: longer, fraction: fraction === null ? null : fraction + 1 }, range, next)
+        const longer = {
+          value: value * 10n + BigInt(digit),
+          count: count + 1,
+          fraction: fraction === null ? null : fraction + 1
+        }
+        return this.#enter(longer, range, next)
       }
     }
   }
@@ -111,31 +118,39 @@ export class NumberFrames implements Frame {
 
   /** Names the set of completions; empty when there is none. */
   #completions(digits: Digits, range: Magnitude): string {
-    const { value, fraction } = digits
+    const { value, count, fraction } = digits
     if (fraction !== null) {
-      const rest = overlap(value, this.#fraction - fraction, range)
       // at least one digit has to follow the point, and all zeros are among the completions of a full rest
+      const rest = overlap(value, this.#fraction - fraction, range)
       return rest === null ? '' : `${fraction} ${rest}`
     }
-    const parts: string[] = []
-    for (let more = 0; ; more++) {
-      if (value === 0n && more > 0) break
-      if (value * power(more + this.#fraction) > range.high) break
-      const rest = overlap(value, more + this.#fraction, range)
-      parts.push(rest === null ? '-' : rest)
+    if (value === 0n) {
+      const rest = overlap(value, this.#fraction, range)
+      return rest === null ? '' : `zero ${rest}`
     }
-    if (parts.every((part) => part === '-')) return ''
-    return `${value === 0n ? 'zero' : 'whole'} ${this.#mayEnd(digits, range)} ${parts.join(' ')}`
+    let parts = ''
+    for (let total = count; total < range.byDigits.length; total++) {
+      const known = range.byDigits[total]!
+      const rest = known === 'some' ? overlap(value, total - count + this.#fraction, range) : known
+      parts += rest === null || rest === 'none' ? ' -' : ` ${rest}`
+    }
+    return /\w/.test(parts) ? `${range === this.#negative}${parts}` : ''
   }
 }
 
-const magnitude = (low: bigint, high: bigint, least: bigint): Magnitude | null => {
-  const from = low < least ? least : low
-  return from > high ? null : { low: from, high }
+const magnitude = (low: bigint, high: bigint, fraction: number): Magnitude | null => {
+  if (low > high) return null
+  const byDigits: ('all' | 'some' | 'none')[] = ['none']
+  for (let count = 1; power(count - 1 + fraction) <= high; count++) {
+    const [first, last] = [power(count - 1 + fraction), power(count + fraction) - 1n]
+    byDigits.push(last < low ? 'none' : first >= low && last <= high ? 'all' : 'some')
+  }
+  return { low, high, byDigits }
 }
 
 /** Which of the 10^more numbers that begin with these digits are in range, counted from the first of them. */
-const overlap = (value: bigint, more: number, { low, high }: Magnitude): string | null => {
+const overlap = (value: bigint, more: number, range: Magnitude): string | null => {
+  const { low, high } = range
   const first = value * power(more)
   const last = first + power(more) - 1n
   if (first > high || last < low) return null

@@ -7,7 +7,7 @@ export type PlainObject = ReadonlyMap<string, PlainJson>
 const MAX_DEPTH = 200
 
 /** Whether a value is an object. */
-export const isObject = (value: PlainJson | undefined): value is PlainObject => value instanceof Map
+export const isPlainObject = (value: PlainJson | undefined): value is PlainObject => value instanceof Map
 
 /** The step of a JSON pointer to `key`. */
 export const at = (pointer: string, key: string | number): string =>

@@ -1,4 +1,4 @@
-import { isObject, type PlainJson, type PlainObject } from './plain-json.js'
+import { isPlainObject, type PlainJson, type PlainObject } from './plain-json.js'
 
 const STEPS = 16
 
@@ -32,14 +32,14 @@ const requiredConstantsDiffer = (a: PlainObject, b: PlainObject, root: PlainJson
 
 const resolved = (schema: PlainJson, root: PlainJson): PlainObject | null => {
   let current = schema
-  for (let step = 0; step < STEPS && isObject(current); step++) {
+  for (let step = 0; step < STEPS && isPlainObject(current); step++) {
     const target = current.get('$ref')
     if (typeof target !== 'string') return current
     const path = target.split('/').slice(1)
     let found: PlainJson | undefined = root
     for (const part of path) {
       const key = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-      found = isObject(found) ? found.get(key) : undefined
+      found = isPlainObject(found) ? found.get(key) : undefined
     }
     if (found === undefined) return null
     current = found
@@ -76,6 +76,6 @@ const requiredOf = (schema: PlainObject): readonly PlainJson[] => {
 
 const propertyOf = (schema: PlainObject, key: PlainJson, root: PlainJson): PlainObject | null => {
   const properties = schema.get('properties')
-  const property = isObject(properties) && typeof key === 'string' ? properties.get(key) : undefined
+  const property = isPlainObject(properties) && typeof key === 'string' ? properties.get(key) : undefined
   return property === undefined ? null : resolved(property, root)
 }

@@ -1,5 +1,5 @@
 import { NumberFrames } from './number-range.js'
-import { at, isObject, type PlainJson, type PlainObject, plainJson } from './plain-json.js'
+import { at, isPlainObject, type PlainJson, type PlainObject, plainJson } from './plain-json.js'
 import { disjoint } from './schema-disjoint.js'
 import { schemaError } from './schema-error.js'
 import { checkKeywords, countOf, numberBounds, schemaTypes, type TypeName } from './schema-keywords.js'
@@ -48,7 +48,7 @@ class SchemaCompiler {
     const { schema, pointer } = place
     if (schema === true) return this.#anything()
     if (schema === false) return null
-    if (!isObject(schema)) throw schemaError(pointer, 'expected an object, true or false')
+    if (!isPlainObject(schema)) throw schemaError(pointer, 'expected an object, true or false')
     const known = this.#known.get(pointer)
     if (known !== undefined) return known
     const union = new UnionNode()
@@ -77,7 +77,11 @@ class SchemaCompiler {
     let place = this.#base
     for (const part of target.split('/').slice(1)) {
       const key = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
-      schema = isObject(schema) ? schema.get(key) : Array.isArray(schema) ? schema[Number(key)] : undefined
+      schema = isPlainObject(schema)
+        ? schema.get(key)
+        : Array.isArray(schema)
+          ? schema[Number(key)]
+          : undefined
       place = at(place, key)
     }
     if (schema === undefined) throw schemaError(pointer, `there is nothing at ${target}`)
@@ -131,7 +135,7 @@ class SchemaCompiler {
   }
 
   #constantNode(value: PlainJson, pointer: string): ValueNode {
-    if (isObject(value)) {
+    if (isPlainObject(value)) {
       const properties = [...value].map(([name, item]) => ({
         name,
         value: this.#constant(item, pointer),
@@ -191,7 +195,7 @@ class SchemaCompiler {
 
   #object(schema: PlainObject, pointer: string): ValueNode {
     const declared = schema.get('properties')
-    if (declared !== undefined && !isObject(declared)) {
+    if (declared !== undefined && !isPlainObject(declared)) {
       throw schemaError(at(pointer, 'properties'), 'expected an object')
     }
     const required = new Set(requiredKeys(schema, pointer))
@@ -245,7 +249,7 @@ class SchemaCompiler {
 
 const isOf = (value: PlainJson, type: TypeName): boolean => {
   if (value === null) return type === 'null'
-  if (isObject(value)) return type === 'object'
+  if (isPlainObject(value)) return type === 'object'
   if (typeof value === 'object') return type === 'array'
   if (typeof value === 'number') return type === 'number' || (type === 'integer' && Number.isInteger(value))
   return typeof value === type

@@ -126,6 +126,11 @@ export class OtherKeyFrames {
     this.#declared = declared
   }
 
+  /** The place after the opening quote. */
+  get start(): Frame {
+    return this.at(this.#declared.length === 0 ? null : '')
+  }
+
   /** The place after `prefix`, which is null when no declared key begins like this. */
   at(prefix: string | null, place: Place = 'lead'): Frame {
     const key = `${place} ${prefix === null ? '' : `=${prefix}`}`

@@ -95,7 +95,7 @@ export class TextTokens {
 }
 
 const startOf = (kind: TextRun['kind']): Frame => {
-  if (kind === 'key') return new OtherKeyFrames([]).at(null)
+  if (kind === 'key') return new OtherKeyFrames([]).start
   return new TextFrames(kind, { min: 0, max: Number.POSITIVE_INFINITY }).at(0)
 }
 

@@ -238,7 +238,7 @@ export class ObjectNode extends Leaf {
     })
     if (this.#others !== null) {
       const after = beforeValue(next.push(this.#at('after', seen)), this.#others)
-      cells.push(after.push(this.#otherKeys.at('')))
+      cells.push(after.push(this.#otherKeys.start))
     }
     return cells
   }

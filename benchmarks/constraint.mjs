@@ -1,0 +1,74 @@
+// CPU time that constrained decoding adds to a token at the released vocabulary of 163,840: the mask of a step, and the step
+// itself. Tokens are picked at random from the masks, with empty caches for every schema, so the first step in each place
+// is among them. Run `npx tsup` in packages/k3-engine and packages/tokenizer first, then: node benchmarks/constraint.mjs
+import { createAnswerConstraint } from '../packages/k3-engine/dist/chat.js'
+import { loadTokenizer } from '../packages/tokenizer/dist/index.js'
+
+const TOKENS = 400
+
+const random = (() => {
+  let state = 12345
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return (state + 0.5) / 2 ** 32
+  }
+})()
+const cpuMs = (work) => {
+  const started = process.cpuUsage()
+  const result = work()
+  const { user, system } = process.cpuUsage(started)
+  return { result, ms: (user + system) / 1000 }
+}
+const allowedIds = (words) =>
+  [...words].flatMap((word, i) => {
+    const ids = []
+    for (let bits = word; bits !== 0; bits &= bits - 1) ids.push(i * 32 + 31 - Math.clz32(bits & -bits))
+    return ids
+  })
+
+const string = (minLength, maxLength) => ({ type: 'string', minLength, maxLength })
+const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) })
+const orders = (item) => ({ type: 'array', items: item, minItems: 40 })
+const schemas = {
+  'any JSON object': { type: 'object' },
+  'a list of records': orders(object({ item: { type: 'string' }, count: { type: 'integer' } })),
+  'bounded strings': orders(
+    object({ name: string(2, 100), tags: { type: 'array', items: string(1, 20), maxItems: 5 } })
+  ),
+  'bounded numbers': orders({ type: 'number', minimum: -3.5, exclusiveMaximum: 1200 }),
+  'a union': orders({ anyOf: [string(0, 8), { enum: ['red', 'green'] }, object({ a: { type: 'number' } })] })
+}
+
+const tokenizer = loadTokenizer(new URL('../fixtures/tokenizer', import.meta.url).pathname, {
+  official: true
+})
+const vocabulary = {
+  tokenizer,
+  vocabSize: tokenizer.vocabSize,
+  eos: [tokenizer.specials.get('<|end_of_msg|>')]
+}
+const constraintOf = (schema) =>
+  createAnswerConstraint(vocabulary, { thinking: false, answer: { kind: 'schema', schema, tools: [] } })
+
+console.log(`arranging the vocabulary, once a process: ${cpuMs(() => constraintOf({})).ms.toFixed(0)} ms`)
+for (const [name, schema] of Object.entries(schemas)) {
+  const times = []
+  const compiled = []
+  while (times.length < TOKENS) {
+    const { result: constraint, ms } = cpuMs(() => constraintOf(schema))
+    compiled.push(ms)
+    for (let id = -1; !vocabulary.eos.includes(id) && times.length < TOKENS; ) {
+      const mask = cpuMs(() => constraint.mask())
+      const ids = allowedIds(mask.result)
+      id = ids[Math.floor(random() * ids.length)]
+      times.push(mask.ms + cpuMs(() => constraint.accept(id)).ms)
+    }
+  }
+  const mean = times.reduce((sum, ms) => sum + ms, 0) / times.length
+  times.sort((a, b) => a - b)
+  const [median, p90, p99] = [0.5, 0.9, 0.99].map((share) => times[Math.floor(share * TOKENS)].toFixed(2))
+  const compile = Math.max(...compiled).toFixed(1)
+  console.log(
+    `${name}: compile ${compile} ms; a token: mean ${mean.toFixed(2)}, median ${median}, 90 % ${p90}, 99 % ${p99} ms`
+  )
+}
