@@ -1,10 +1,10 @@
 import { type Continuation, Speculation, type SpeculationStatistics, serial } from './continuation.js'
 import { fixedLength, measuredLength } from './draft-length.js'
-import { K3Error } from './errors.js'
 import { checkRequest, type GenerationRequest, promptIds } from './generation-request.js'
 import type { TokenLogprobs } from './logprobs.js'
 import type { Model } from './model.js'
 import { OutputText } from './output-text.js'
+import { type PartsWithResult, partsWithResult } from './parts-with-result.js'
 import { type PrefillProgress, prefill } from './prefill.js'
 import type { Session } from './session.js'
 import { TokenChoice } from './token-choice.js'
@@ -44,28 +44,11 @@ export interface GenerationResult {
 }
 
 /** Async-iterable for the parts, awaitable for the result; leaving the loop early cancels the rest. */
-export interface Generation extends AsyncIterable<GenerationPart>, PromiseLike<GenerationResult> {}
+export interface Generation extends PartsWithResult<GenerationPart, GenerationResult> {}
 
 /** Starts on the first iteration or await; runs once. */
-export const generate = (model: Model, request: GenerationRequest): Generation => {
-  const parts = run(model, request)
-  let result: Promise<GenerationResult> | undefined
-  const drain = async () => {
-    for await (const part of parts) if (part.type === 'finish') return part
-    throw new K3Error(
-      'ERR_K3_GENERATION_CONSUMED',
-      'the generation was already iterated; await it or iterate it, not both'
-    )
-  }
-  return {
-    [Symbol.asyncIterator]: () => parts,
-    // biome-ignore lint/suspicious/noThenProperty: a generation is awaitable by contract
-    then: (onFulfilled, onRejected) => {
-      result ??= drain()
-      return result.then(onFulfilled, onRejected)
-    }
-  }
-}
+export const generate = (model: Model, request: GenerationRequest): Generation =>
+  partsWithResult<GenerationPart, GenerationResult>(run(model, request), 'the generation')
 
 async function* run(model: Model, request: GenerationRequest): AsyncGenerator<GenerationPart> {
   checkRequest(model, request)
@@ -88,6 +71,7 @@ async function* answer(
 ): AsyncGenerator<GenerationPart> {
   const { maxTokens, signal, stop = [], prefixCache } = request
   const { model, position: reusedTokens } = session
+  signal?.throwIfAborted()
   const started = performance.now()
   const rest = request.session === undefined ? Array.prototype.slice.call(given, reusedTokens) : given
   let logits = yield* prefill(session, rest, prefixCache, signal)

@@ -180,6 +180,28 @@ describe('chat on the demo model', { timeout: 60_000 }, () => {
     expect(cold.usage.reusedTokens).toBe(0)
     expect(warm.usage.reusedTokens).toBe(cold.usage.promptTokens)
   })
+
+  it('counts reused tokens also when a stop text, an abort or nothing at all came of it', async () => {
+    const prefixCache = new PrefixCache(model, { maxBytes: 64 << 20 })
+    const { messages } = named('chat-14')
+    const first = { messages: messages.slice(0, 1), maxTokens: 160, prefixCache }
+    const { message, usage } = await chat(model, first)
+    const known = usage.promptTokens
+    const stopped = await chat(model, { ...first, stop: ['a'] })
+    expect([stopped.finishReason, stopped.usage.reusedTokens]).toEqual(['stop', known])
+    const controller = new AbortController()
+    const grown = { ...first, messages: [...first.messages, message, messages[2]] }
+    const abortable = { ...grown, signal: controller.signal, stopOnAbort: true }
+    let finish: ChatPart | null = null
+    for await (const part of chat(model, abortable)) {
+      if (part.type === 'reasoning') controller.abort()
+      if (part.type === 'finish') finish = part
+    }
+    expect(finish).toMatchObject({ finishReason: 'abort', usage: { reusedTokens: expect.any(Number) } })
+    expect((finish as ChatResult | null)!.usage.reusedTokens).toBeGreaterThan(known)
+    const early = await chat(model, { ...grown, signal: AbortSignal.abort(), stopOnAbort: true })
+    expect(early.usage.reusedTokens).toBeNull()
+  })
 })
 
 describe('the end of a chat', { timeout: 60_000 }, () => {

@@ -45,6 +45,20 @@ describe('a prefix cache', () => {
     expect(prefixCache.positions.toSorted((a, b) => a - b)).toEqual([prompt.length, prompt.length + 3])
   })
 
+  it('gives no token of a known prompt when the abort was there before', async () => {
+    const prefixCache = new PrefixCache(model, { maxBytes: plenty })
+    await model.generate({ ids: prompt, maxTokens: 1, prefixCache })
+    const signal = AbortSignal.abort(new Error('early'))
+    const parts: string[] = []
+    const run = async () => {
+      for await (const { type } of model.generate({ ids: prompt, maxTokens: 4, prefixCache, signal })) {
+        parts.push(type)
+      }
+    }
+    await expect(run()).rejects.toThrow('early')
+    expect(parts).toEqual([])
+  })
+
   it('keeps what ran of a prompt that was aborted or left, and goes on from there', async () => {
     const long = Array.from({ length: 100 }, (_, i) => (i * 37) % 1900)
     for (const leave of ['abort', 'break']) {

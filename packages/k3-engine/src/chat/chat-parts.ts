@@ -55,7 +55,7 @@ export interface ChatResult {
   readonly logprobs: readonly TokenLogprobs[] | null
   /**
    * In tokens. Reasoning is part of the completion, without the markers that close it. Reused ones are part of the
-   * prompt and did not have to run; null when the answer was cut by a stop text, an abort or an error.
+   * prompt and did not have to run, because a session or a prefix cache had them; null when it ended before any ran.
    */
   readonly usage: {
     readonly promptTokens: number

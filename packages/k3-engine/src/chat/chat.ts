@@ -3,6 +3,7 @@ import type { GenerationResult } from '../generate.js'
 import type { GenerationRequest } from '../generation-request.js'
 import type { TokenLogprobs } from '../logprobs.js'
 import type { Model } from '../model.js'
+import { type PartsWithResult, partsWithResult } from '../parts-with-result.js'
 import { AnswerReader } from './answer-reader.js'
 import { chatConstraint } from './chat-constraint.js'
 import type { AssistantMessage, ChatPart, ChatResult } from './chat-parts.js'
@@ -10,7 +11,7 @@ import { chatPrompt } from './chat-prompt.js'
 import { type ChatRequest, checkChatRequest, refusedField, thinks } from './chat-request.js'
 
 /** Async-iterable for the parts, awaitable for the result; leaving the loop early cancels the rest. */
-export interface Chat extends AsyncIterable<ChatPart>, PromiseLike<ChatResult> {}
+export interface Chat extends PartsWithResult<ChatPart, ChatResult> {}
 
 /**
  * Continues a conversation with one assistant message: iterate it for the parts, await it for the whole. Starts on the
@@ -21,27 +22,8 @@ export interface Chat extends AsyncIterable<ChatPart>, PromiseLike<ChatResult> {
  * @throws ERR_K3_GENERATION_CONSUMED when it is awaited after it was iterated
  * @throws XtmlError for a message or tool that cannot be rendered; what `model.generate` throws
  */
-export const chat = (model: Model, request: ChatRequest): Chat => {
-  const parts = run(model, request)
-  let result: Promise<ChatResult> | undefined
-  const drain = async () => {
-    let finish: ChatResult | null = null
-    for await (const part of parts) if (part.type === 'finish') finish = resultOf(part)
-    if (finish !== null) return finish
-    throw new K3Error(
-      'ERR_K3_GENERATION_CONSUMED',
-      'the chat was already iterated; await it or iterate it, not both'
-    )
-  }
-  return {
-    [Symbol.asyncIterator]: () => parts,
-    // biome-ignore lint/suspicious/noThenProperty: a chat is awaitable by contract
-    then: (onFulfilled, onRejected) => {
-      result ??= drain()
-      return result.then(onFulfilled, onRejected)
-    }
-  }
-}
+export const chat = (model: Model, request: ChatRequest): Chat =>
+  partsWithResult<ChatPart, ChatResult>(run(model, request), 'the chat')
 
 async function* run(model: Model, request: ChatRequest): AsyncGenerator<ChatPart> {
   checkChatRequest(request)
@@ -81,6 +63,7 @@ class ChatRun {
   readonly #logprobs: TokenLogprobs[] | null
   readonly #started = performance.now()
   #prefilled: number | null = null
+  #reused: number | null = null
   #finish: GenerationResult | null = null
 
   constructor(
@@ -93,12 +76,16 @@ class ChatRun {
   }
 
   async *parts(): AsyncGenerator<ChatPart> {
-    const { reader } = this
+    const { reader, promptTokens } = this
     for await (const part of this.model.generate(this.request)) {
-      if (part.type === 'progress') yield part
-      else if (part.type === 'finish') this.#finish = part
+      if (part.type === 'progress') {
+        this.#reused = promptTokens - part.total
+        yield part
+      } else if (part.type === 'finish') this.#finish = part
       else if (part.id !== null) {
         this.#prefilled ??= performance.now()
+        // no progress came: there was nothing to run
+        this.#reused ??= promptTokens
         if (part.logprobs !== null) this.#logprobs?.push(part.logprobs)
         yield* reader.push(part.id)
         if (reader.ended && !reader.endTokenCame) break
@@ -122,7 +109,7 @@ class ChatRun {
       logprobs: this.#logprobs,
       usage: {
         promptTokens: this.promptTokens,
-        reusedTokens: finish === null ? null : finish.reusedTokens,
+        reusedTokens: this.#reused,
         completionTokens: ids.length,
         reasoningTokens
       },
@@ -161,5 +148,3 @@ const callsIn = (messages: readonly unknown[]): number =>
     const calls = (message as { tool_calls?: unknown } | null)?.tool_calls
     return sum + (Array.isArray(calls) ? calls.length : 0)
   }, 0)
-
-const resultOf = ({ type: _, ...result }: { type: 'finish' } & ChatResult): ChatResult => result
