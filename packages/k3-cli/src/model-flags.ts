@@ -2,7 +2,7 @@ import { modelDir } from '@k3/demo-model'
 import { type Model, type ModelOptions, openModel } from '@k3/engine'
 import { type Command, Option } from 'commander'
 import type { Output } from './output.js'
-import { threadCount, wholeNumber } from './parse-option.js'
+import { draftLength, threadCount, wholeNumber } from './parse-option.js'
 
 /** Flags of every command that runs a model. */
 export interface ModelFlags {
@@ -13,6 +13,19 @@ export interface ModelFlags {
   readonly chunkTokens?: number
   readonly layers?: number
 }
+
+/** A flag of the commands that generate tokens. */
+export interface SpeculationFlag {
+  readonly spec?: number | 'auto'
+}
+
+/** Adds the flag that drafts tokens; what comes out is the same without it. */
+export const withSpeculationFlag = (command: Command): Command =>
+  command.option(
+    '--spec <n>',
+    'draft up to n tokens from repetitions and verify them in one pass; auto: as many as get accepted (default: none)',
+    draftLength
+  )
 
 /** Adds the flags that say how to compute and change no bit of the result. */
 export const withRunFlags = (command: Command): Command =>

@@ -24,6 +24,16 @@ export const threadCount = (text: string): number => {
   throw new InvalidArgumentError(`Expected at most ${MAX_THREADS} threads.`)
 }
 
+const MAX_DRAFTS = 32 // what the engine verifies in one pass
+
+/** How many tokens to draft: a number, or what measured acceptance decides. */
+export const draftLength = (text: string): number | 'auto' => {
+  if (text === 'auto') return text
+  const length = Number(text)
+  if (/^\d+$/.test(text) && length >= 1 && length <= MAX_DRAFTS) return length
+  throw new InvalidArgumentError(`Expected auto or a whole number in 1 ... ${MAX_DRAFTS}.`)
+}
+
 /** A finite decimal number. */
 export const decimal = (text: string): number => {
   const value = Number(text)

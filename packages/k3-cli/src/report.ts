@@ -14,10 +14,16 @@ export interface RunReport {
   readonly firstTokenMs: number
   readonly totalMs: number
   readonly seed: bigint | null
+  /** What became of drafts; null without --spec, and for a run that was stopped. */
+  readonly speculation: GenerationResult['speculation']
 }
 
 /** The most memory this process has had, in bytes. */
 export const peakRssBytes = (): number => process.resourceUsage().maxRSS * 1024
+
+/** What became of drafts, in words. */
+export const draftsText = ({ passes, drafted, accepted }: NonNullable<RunReport['speculation']>): string =>
+  `${accepted} of ${drafted} drafts accepted in ${passes} ${passes === 1 ? 'pass' : 'passes'}`
 
 /** The one line at the end of a run. */
 export const reportLine = (report: RunReport, model: Model): string => {
@@ -32,6 +38,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
     `expert cache ${hitRate}`,
     `${(bytesRead / 1e9).toFixed(3)} GB read`,
     `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
+    ...(report.speculation === null ? [] : [draftsText(report.speculation)]),
     report.finishReason
   ].join(', ')
 }
@@ -46,6 +53,7 @@ export const reportJson = (report: RunReport, model: Model) => {
     finish_reason: report.finishReason,
     prompt_tokens: report.promptTokens,
     seed: report.seed === null ? null : String(report.seed),
+    speculation: report.speculation === null ? null : speculationJson(report.speculation),
     timings: { load_ms: report.loadMs, first_token_ms: report.firstTokenMs, total_ms: report.totalMs },
     cache: {
       slots: model.memory.cacheSlots,
@@ -58,3 +66,9 @@ export const reportJson = (report: RunReport, model: Model) => {
     backend: model.backend
   }
 }
+
+const speculationJson = ({ passes, drafted, accepted }: NonNullable<RunReport['speculation']>) => ({
+  passes,
+  drafted,
+  accepted
+})

@@ -113,6 +113,24 @@ describe('k3 chat through a pipe', () => {
     expect(fresh.stderr).toContain(' 0 reused')
   })
 
+  test.each([
+    ['greedy', greedy],
+    ['sampled with one seed', [...chat, '--temperature', '1.2', '--top-p', '0.95', '--seed', '3']]
+  ])('says the same with --spec in fewer passes, %s', async (_, flags) => {
+    // the second answer repeats the first one, which its prompt holds
+    const stdin = `Hello\n${user(kda)}\n${user(kda)}\n/stats\n`
+    const plain = await k3(flags, { stdin })
+    expect(plain.stderr).not.toContain('speculation')
+    for (const length of ['6', 'auto']) {
+      const fast = await k3([...flags, '--spec', length], { stdin })
+      expect([fast.code, fast.stdout]).toEqual([0, plain.stdout])
+      const [, accepted, drafted] = /\nspeculation {3}(\d+) of (\d+) drafts accepted/.exec(fast.stderr)!
+      expect(Number(accepted)).toBeGreaterThan(5)
+      expect(Number(drafted)).toBeGreaterThanOrEqual(Number(accepted))
+      expect(fast.stderr).toContain(`passes, --spec ${length}\n`)
+    }
+  })
+
   test('runs one line after the other, with CR LF, blank lines, a byte order mark and no last line end', async () => {
     const { stdout } = await k3(greedy, { stdin: `\ufeffHello\r\n\r\n  \n${user(kda)}` })
     expect(stdout).toBe(`${hello.parsed.content}\n${kda.parsed.content}\n`)
@@ -178,6 +196,7 @@ describe('k3 chat through a pipe', () => {
     ['a way to think that there is none of', ['--think', 'hard']],
     ['tools from the conversation', ['--tools', '-']],
     ['a prefix cache of less than nothing', ['--prefix-cache', '-1']],
+    ['a model without a name', ['--model', '']],
     ['an argument', ['Hello']]
   ])('refuses %s', async (_, flags) => {
     expect((await k3([...chat, ...flags])).code).toBe(2)

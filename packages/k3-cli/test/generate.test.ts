@@ -47,6 +47,7 @@ describe('k3 generate', () => {
       finish_reason: 'stop',
       prompt_tokens: stopped.prompt_ids.length,
       seed: null,
+      speculation: null,
       timings: {
         load_ms: expect.any(Number),
         first_token_ms: expect.any(Number),
@@ -106,6 +107,42 @@ describe('k3 generate', () => {
     const { code, stderr } = await k3([...run, '--prompt-file', '-'], { stdin: Buffer.from([0x48, 0xff]) })
     expect(code).toBe(2)
     expect(stderr).toContain('byte 1 ')
+  })
+})
+
+describe('k3 generate --spec', () => {
+  // the answer is in the prompt, so that drafts are right
+  const ids = [...chat.prompt_ids, ...chat.output_ids, ...chat.prompt_ids].join(',')
+  const repeated = [...run, '--ids', ids, '--max-tokens', '60', '--json', '--quiet']
+
+  test.each([
+    ['greedy', []],
+    ['sampled with one seed', ['--temperature', '1.2', '--top-p', '0.95', '--seed', '7']]
+  ])('takes fewer passes to the same tokens, %s', async (_, sampling) => {
+    const plain = await k3Object([...repeated, ...sampling])
+    expect(plain.speculation).toBeNull()
+    for (const length of ['1', '8', '32', 'auto']) {
+      const fast = await k3Object([...repeated, ...sampling, '--spec', length])
+      expect([fast.ids, fast.text, fast.finish_reason]).toEqual([plain.ids, plain.text, plain.finish_reason])
+      const { passes, drafted, accepted } = fast.speculation as Record<string, number>
+      expect(accepted).toBeGreaterThan(10)
+      expect(drafted).toBeGreaterThanOrEqual(accepted!)
+      expect(drafted).toBeLessThanOrEqual(passes! * (length === 'auto' ? 8 : Number(length)))
+    }
+  })
+
+  test('says on the last line what became of the drafts', async () => {
+    const { stderr } = await k3([...run, '--ids', ids, '--max-tokens', '20', '--spec', '4'])
+    expect(stderr).toMatch(/, \d+ of \d+ drafts accepted in \d+ pass(es)?, (stop|length)\n$/)
+  })
+
+  test.each(['0', '33', '-1', '1.5', 'on', ''])('refuses %j by name', async (length) => {
+    for (const command of [run, ['chat', '--threads', '1']]) {
+      const { code, stdout, stderr } = await k3([...command, '--spec', length], { stdin: 'Hello\n' })
+      expect([code, stdout]).toEqual([2, ''])
+      expect(stderr).toContain('--spec <n>')
+      expect(stderr).toContain('Expected auto or a whole number in 1 ... 32.')
+    }
   })
 })
 

@@ -119,6 +119,9 @@ const stats = async (_: string, { dialogue, output }: CommandScope): Promise<voi
   )
   output.note(`latest answer ${statistics.latest}`)
   output.note(`this run      ${statistics.total}`)
+  if (settings.speculate !== undefined) {
+    output.note(`speculation   ${statistics.drafts}, --spec ${settings.speculate}`)
+  }
   output.note(
     `kept states   ${prefixCache.positions.length}, ${(prefixCache.bytes / 1e6).toFixed(1)} of ` +
       `${(settings.prefixCacheBytes / 1e6).toFixed(0)} MB, longest ` +

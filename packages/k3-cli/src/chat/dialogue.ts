@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { Model } from '@k3/engine'
-import { type ChatPart, type ChatResult, chat } from '@k3/engine/chat'
+import { type ChatPart, type ChatRequest, type ChatResult, chat } from '@k3/engine/chat'
 import { PrefixCache, type Session } from '@k3/engine/sessions'
 import { encodeSegments, renderChat } from '@k3/tokenizer/xtml'
 import type { ChosenSampler } from '../sampling.js'
@@ -15,6 +15,8 @@ export interface DialogueSettings {
   readonly maxTokens: number
   /** Memory for what keeps earlier turns from running again, in bytes. */
   readonly prefixCacheBytes: number
+  /** How many tokens to draft; undefined for none. */
+  readonly speculate: ChatRequest['speculate']
 }
 
 /** What became of a turn. */
@@ -41,19 +43,17 @@ export class Dialogue {
   /** Answers the conversation as it stands, and adds the answer to it unless there is none. */
   async answer(signal: AbortSignal, show: (part: ChatPart) => void): Promise<Answered> {
     const { prefixCache, settings } = this
-    const { maxTokens } = settings
+    const { maxTokens, speculate } = settings
     const { sampler } = settings.sampling
-    const request = { ...this.conversation.request(), maxTokens, sampler, prefixCache, signal }
+    const request = { ...this.conversation.request(), maxTokens, sampler, prefixCache, speculate, signal }
     let result: ChatResult | null = null
-    let read = 0
     for await (const part of chat(this.model, { ...request, stopOnAbort: true })) {
       show(part)
-      if (part.type === 'progress') read = part.total
       if (part.type === 'finish') result = part
     }
     if (result === null) throw new Error('the answer ended without its last part')
     const { promptTokens } = result.usage
-    this.statistics.add(result, Math.max(0, promptTokens - read))
+    this.statistics.add(result)
     if (result.ids.length > 0) this.conversation.answer(messageOf(result))
     return { result, isForgotten: Math.max(0, ...prefixCache.positions) < promptTokens }
   }

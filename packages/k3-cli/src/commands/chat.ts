@@ -7,14 +7,20 @@ import { Dialogue } from '../chat/dialogue.js'
 import { LineEditor } from '../chat/line-editor.js'
 import { PipedLines } from '../chat/piped-lines.js'
 import { Repl } from '../chat/repl.js'
-import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
+import {
+  type ModelFlags,
+  openFlagged,
+  type SpeculationFlag,
+  withRunFlags,
+  withSpeculationFlag
+} from '../model-flags.js'
 import { Output } from '../output.js'
-import { gigabytes, wholeNumber } from '../parse-option.js'
+import { filePath, gigabytes, wholeNumber } from '../parse-option.js'
 import { type ChosenSampler, chooseSampler, type SamplingFlags, withSamplingFlags } from '../sampling.js'
 import type { Terminal } from '../terminal.js'
 import { UsageError } from '../usage-error.js'
 
-interface ChatFlags extends ModelFlags, SamplingFlags {
+interface ChatFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
   readonly system?: string
   readonly tools?: string
   readonly think?: Thinking
@@ -27,13 +33,15 @@ interface ChatFlags extends ModelFlags, SamplingFlags {
 
 /** `k3 chat`: talk with the model, at a terminal or through a pipe. */
 export const chatCommand = (terminal: Terminal): Command =>
-  withSamplingFlags(
-    withRunFlags(
-      new Command('chat')
-        .description('talk with the model; lines of a pipe are user turns, and stdout gets the answers only')
-        .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)')
-    ),
-    recommendedSampling
+  withSpeculationFlag(
+    withSamplingFlags(
+      withRunFlags(
+        new Command('chat')
+          .description('talk with the model; lines of a pipe are user turns, stdout gets the answers only')
+          .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+      ),
+      recommendedSampling
+    )
   )
     .option('--layers <n>', 'run only the first layers', wholeNumber(1))
     .option('--system <text>', 'a system turn before the others')
@@ -65,7 +73,8 @@ const run = async (flags: ChatFlags, terminal: Terminal): Promise<void> => {
   const model = await openFlagged(flags, output)
   try {
     if (model.tokenizer === null) throw new UsageError('a chat needs the tokenizer files of the checkpoint')
-    const settings = { sampling, maxTokens: flags.maxTokens, prefixCacheBytes: flags.prefixCache }
+    const { maxTokens, prefixCache: prefixCacheBytes, spec: speculate } = flags
+    const settings = { sampling, maxTokens, prefixCacheBytes, speculate }
     const dialogue = new Dialogue(model, settings)
     const scope: CommandScope = {
       dialogue,

@@ -3,7 +3,13 @@ import { Command } from 'commander'
 import { type Answer, ChatAnswer, IdAnswer, PlainAnswer, userTurnPrompt } from '../answer.js'
 import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
-import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
+import {
+  type ModelFlags,
+  openFlagged,
+  type SpeculationFlag,
+  withRunFlags,
+  withSpeculationFlag
+} from '../model-flags.js'
 import { Output } from '../output.js'
 import { filePath, idList, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
@@ -13,7 +19,7 @@ import type { Terminal } from '../terminal.js'
 import { requireTokenizer } from '../tokenizer-of.js'
 import { UsageError } from '../usage-error.js'
 
-interface GenerateFlags extends ModelFlags, SamplingFlags {
+interface GenerateFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
   readonly promptFile?: string
   readonly ids?: number[]
   readonly chat?: true
@@ -27,14 +33,16 @@ interface GenerateFlags extends ModelFlags, SamplingFlags {
 
 /** `k3 generate`: continue a prompt, or answer it. */
 export const generateCommand = (terminal: Terminal): Command =>
-  withSamplingFlags(
-    withRunFlags(
-      new Command('generate')
-        .description('continue a prompt, or answer it as a chat turn')
-        .argument('[prompt]', 'text to continue; with --chat, what the user says')
-        .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
-    ),
-    GREEDY
+  withSpeculationFlag(
+    withSamplingFlags(
+      withRunFlags(
+        new Command('generate')
+          .description('continue a prompt, or answer it as a chat turn')
+          .argument('[prompt]', 'text to continue; with --chat, what the user says')
+          .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+      ),
+      GREEDY
+    )
   )
     .option('--layers <n>', 'run only the first layers', wholeNumber(1))
     .option('--prompt-file <file>', 'read the prompt from a file, - for standard input')
@@ -64,6 +72,7 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
       ids,
       maxTokens: flags.maxTokens,
       sampler: dump === null ? sampler : dump.tap(sampler),
+      speculate: flags.spec,
       signal: interrupt.signal
     })
     const answer = answerFor(model, flags, flags.json === true ? null : output)
@@ -112,7 +121,9 @@ interface Following {
   readonly signal: AbortSignal
 }
 
-type Outcome = Pick<RunReport, 'ids' | 'firstTokenMs' | 'totalMs'> & { finishReason: FinishReason }
+type Outcome = Pick<RunReport, 'ids' | 'firstTokenMs' | 'totalMs' | 'speculation'> & {
+  finishReason: FinishReason
+}
 
 /** Prints the parts as they come. An interrupt ends the run and keeps what was generated. */
 const follow = async (generation: Generation, { answer, output, signal }: Following): Promise<Outcome> => {
@@ -120,11 +131,15 @@ const follow = async (generation: Generation, { answer, output, signal }: Follow
   const ids: number[] = []
   let firstTokenMs = 0
   let finishReason: FinishReason = 'abort'
+  let speculation: RunReport['speculation'] = null
   try {
     for await (const part of generation) {
       if (part.type === 'progress')
         output.progress(`prefilling ${part.done.toFixed(1)} of ${part.total} tokens`)
-      if (part.type === 'finish') finishReason = part.finishReason
+      if (part.type === 'finish') {
+        finishReason = part.finishReason
+        speculation = part.speculation
+      }
       if (part.type !== 'text') continue
       if (ids.length === 0) firstTokenMs = performance.now() - started
       if (part.id !== null) ids.push(part.id)
@@ -133,5 +148,5 @@ const follow = async (generation: Generation, { answer, output, signal }: Follow
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error
   }
-  return { ids, firstTokenMs, totalMs: performance.now() - started, finishReason }
+  return { ids, firstTokenMs, totalMs: performance.now() - started, finishReason, speculation }
 }
