@@ -13,6 +13,7 @@ import type { LayerPlan } from './layer-plan.js'
 import { MlaLayer } from './mla-layer.js'
 import type { CustomParts } from './model-options.js'
 import { Scratch } from './scratch.js'
+import { type OnSpan, unwatched, watchLayer } from './spans.js'
 import { layerTensorName } from './tensor-names.js'
 import type { Weights } from './weights-location.js'
 
@@ -26,6 +27,8 @@ export interface DecoderSources {
   readonly chunkTokens: number
   /** Wraps or replaces a half of a layer; null for the layers as they are. */
   readonly wrap: NonNullable<CustomParts['layer']> | null
+  /** Null when nobody watches. */
+  readonly onSpan: OnSpan | null
 }
 
 /** Binds every weight of the checkpoint to the op that uses it. */
@@ -34,22 +37,34 @@ export const bindDecoder = (
   plan: readonly LayerPlan[],
   sources: DecoderSources
 ): Decoder => {
-  const { weights, native, mlps, experts } = sources
+  const { weights, native, mlps, experts, onSpan } = sources
   const ops = createVectorOps(native)
   const scratch = new Scratch(sources.chunkTokens)
-  const parts: LayerParts = { config, weights, ops, scratch, native }
+  const watchOf = (layer: number | null) => (onSpan === null ? unwatched : watchLayer(onSpan, layer))
+  const parts = (layer: number): LayerParts => ({
+    config,
+    weights,
+    ops,
+    scratch,
+    native,
+    watch: watchOf(layer)
+  })
+  const watch = watchOf(null)
+  const embed = embedding(weights.tensor('language_model.model.embed_tokens.weight'), config.hiddenSize)
   if (experts !== null) mlps.bind(experts.region)
   return new Decoder({
     config,
-    ops,
+    ops: watch(ops, { residualMix: 'head.mix', rmsNorm: 'head.norm' }),
     scratch,
-    layers: plan.map((row) => bindLayer(row, parts, sources)),
-    embed: embedding(weights.tensor('language_model.model.embed_tokens.weight'), config.hiddenSize),
+    layers: plan.map((row) => bindLayer(row, parts(row.index), sources)),
+    embed: watch({ embed }, { embed: 'embed.row' }).embed,
     finalMix: mixKey(weights, 'language_model.model.output_attn_res'),
     finalNorm: weights.vector('language_model.model.norm.weight'),
-    head: weights.linears(['language_model.lm_head.weight'])
+    head: watch(weights.linears(['language_model.lm_head.weight']), { apply: 'head.logits' })
   })
 }
+
+const STREAM_SPANS = { residualMix: 'residual.mix', rmsNorm: 'residual.norm', add: 'residual.add' }
 
 const bindLayer = (
   plan: LayerPlan,
@@ -63,6 +78,7 @@ const bindLayer = (
   return {
     plan,
     norms: layerNorms(index, parts.weights),
+    ops: parts.watch(parts.ops, STREAM_SPANS),
     mixer: wrap === null ? mixer : wrap(mixer, plan, 'mixer'),
     ffn: wrap === null ? ffn : wrap(ffn, plan, 'ffn')
   }

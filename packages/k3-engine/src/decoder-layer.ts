@@ -15,6 +15,7 @@ export interface LayerNorms {
 export interface DecoderLayer {
   readonly plan: LayerPlan
   readonly norms: LayerNorms
+  readonly ops: VectorOps
   readonly mixer: Layer
   readonly ffn: Layer
 }
@@ -30,10 +31,9 @@ export interface LayerRows {
  * vector only feeds the norm; what runs from layer to layer is the stream's prefix.
  */
 export const forwardLayer = (
-  { plan, norms, mixer, ffn }: DecoderLayer,
+  { plan, norms, ops, mixer, ffn }: DecoderLayer,
   state: LayerState | null,
   stream: ResidualStream,
-  ops: VectorOps,
   { mixed, delta }: LayerRows
 ): void => {
   const { tokens, eps } = stream

@@ -43,11 +43,11 @@ export class Decoder {
     states: readonly (LayerState | null)[],
     after: AfterLayer
   ): Promise<void> {
-    const { layers, embed, ops } = this.parts
+    const { layers, embed } = this.parts
     for (let row = 0; row < ids.length; row++) embed(ids[row]!, this.stream.prefix, row)
     this.stream.restart(ids.length)
     for (let i = 0; i < layers.length; i++) {
-      forwardLayer(layers[i]!, states[i]!, this.stream, ops, this.#rows)
+      forwardLayer(layers[i]!, states[i]!, this.stream, this.#rows)
       const pause = after(i, this)
       if (pause !== undefined) await pause
     }

@@ -14,12 +14,13 @@ export class DenseMlp implements Layer {
   readonly #gate: Float32Array
   readonly #up: Float32Array
 
-  constructor(index: number, { config, weights, ops, scratch }: LayerParts) {
+  constructor(index: number, { config, weights, ops, scratch, watch }: LayerParts) {
     const name = (suffix: string) => layerTensorName(index, `mlp.${suffix}`)
-    this.#ops = ops
+    this.#ops = watch(ops, { situGlu: 'dense.situ' })
     this.#situ = config.situ
-    this.#gateUp = weights.linears([name('gate_proj.weight'), name('up_proj.weight')])
-    this.#down = weights.linears([name('down_proj.weight')])
+    const gateUp = weights.linears([name('gate_proj.weight'), name('up_proj.weight')])
+    this.#gateUp = watch(gateUp, { apply: 'dense.gate-up' })
+    this.#down = watch(weights.linears([name('down_proj.weight')]), { apply: 'dense.down' })
     this.#width = config.denseIntermediateSize
     this.#gate = scratch.rows('mlp gate', this.#width)
     this.#up = scratch.rows('mlp up', this.#width)

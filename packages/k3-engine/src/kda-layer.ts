@@ -14,7 +14,7 @@ export class KdaLayer implements Layer {
   readonly #decayLow: Float32Array
   readonly #mixed: Float32Array
 
-  constructor(index: number, { config, weights, scratch, native }: LayerParts) {
+  constructor(index: number, { config, weights, scratch, native, watch }: LayerParts) {
     const { headCount, headDim, convTaps, gateLowerBound } = config.kda
     const name = (suffix: string) => layerTensorName(index, `self_attn.${suffix}`)
     const shape = { heads: headCount, headDim, convTaps, gateLowerBound, normEps: config.rmsNormEps }
@@ -26,11 +26,12 @@ export class KdaLayer implements Layer {
       dtBias: weights.vector(name('dt_bias')),
       oNorm: weights.vector(name('o_norm.weight'))
     }
-    this.#kda = createKda(shape, parameters, native)
-    const projections = ['q_proj', 'k_proj', 'v_proj', 'g_proj', 'f_a_proj', 'b_proj']
-    this.#project = weights.linears(projections.map((projection) => name(`${projection}.weight`)))
-    this.#decayUp = weights.linears([name('f_b_proj.weight')])
-    this.#output = weights.linears([name('o_proj.weight')])
+    this.#kda = watch(createKda(shape, parameters, native), { forward: 'attention.kda' })
+    const linears = (label: string, names: string[]) =>
+      watch(weights.linears(names.map((linear) => name(`${linear}.weight`))), { apply: `attention.${label}` })
+    this.#project = linears('project', ['q_proj', 'k_proj', 'v_proj', 'g_proj', 'f_a_proj', 'b_proj'])
+    this.#decayUp = linears('decay-up', ['f_b_proj'])
+    this.#output = linears('output', ['o_proj'])
     const width = headCount * headDim
     const [q, k, v, gate] = ['q', 'k', 'v', 'gate'].map((row) => scratch.rows(row, width)) as Float32Array[]
     const beta = scratch.rows('beta', headCount)

@@ -5,6 +5,7 @@ import { ExpertGroups } from './expert-groups.js'
 import type { ExpertBatch, ExpertSource, Layer, LayerState, Linears } from './interfaces.js'
 import type { LayerParts } from './layer-parts.js'
 import type { Scratch } from './scratch.js'
+import type { Watch } from './spans.js'
 import { layerTensorName } from './tensor-names.js'
 
 /** What the router of one layer decided. chosen: [tokens, k], highest selection key first; weights likewise. */
@@ -22,6 +23,7 @@ export class LatentMoe implements Layer {
   readonly routing: Routing
   readonly #index: number
   readonly #config: K3Config
+  readonly #watch: Watch
   readonly #ops: VectorOps
   readonly #source: ExpertSource
   readonly #mlp: ExpertMlp
@@ -36,7 +38,7 @@ export class LatentMoe implements Layer {
 
   constructor(
     index: number,
-    { config, weights, ops, scratch }: LayerParts,
+    { config, weights, ops, scratch, watch }: LayerParts,
     source: ExpertSource,
     mlp: ExpertMlp
   ) {
@@ -44,19 +46,23 @@ export class LatentMoe implements Layer {
     const { expertCount, topK } = config.moe
     this.#index = index
     this.#config = config
-    this.#ops = ops
-    this.#source = source
-    this.#mlp = mlp
+    this.#watch = watch
+    this.#ops = watch(ops, { rmsNorm: 'latent.norm', situGlu: 'shared.situ', add: 'latent.add' })
+    this.#source = watch(source, { begin: 'experts.submit' })
+    this.#mlp = watch(mlp, { apply: 'experts.mlp', combine: 'experts.combine' })
     const inputs = ['gate', 'routed_expert_down_proj', 'shared_experts.gate_proj', 'shared_experts.up_proj']
-    this.#project = weights.linears(inputs.map((input) => name(`${input}.weight`)))
-    this.#up = weights.linears([name('routed_expert_up_proj.weight')])
-    this.#sharedDown = weights.linears([name('shared_experts.down_proj.weight')])
-    this.#router = ops.createRouter({
+    const linears = (label: string, names: string[]) =>
+      watch(weights.linears(names.map((linear) => name(`${linear}.weight`))), { apply: label })
+    this.#project = linears('moe.project', inputs)
+    this.#up = linears('latent.up', ['routed_expert_up_proj'])
+    this.#sharedDown = linears('shared.down', ['shared_experts.down_proj'])
+    const router = ops.createRouter({
       bias: weights.vector(name('gate.e_score_correction_bias')),
       k: topK,
       renormalize: config.moe.renormalize,
       scalingFactor: config.moe.routedScale
     })
+    this.#router = watch(router, { route: 'router.route' })
     this.#latentNorm = weights.vector(name('routed_expert_norm.weight'))
     this.#groups = new ExpertGroups(scratch.maxTokens, topK, expertCount)
     this.#wave = new ExpertWave(this.#groups)
@@ -88,7 +94,8 @@ export class LatentMoe implements Layer {
     const { count, experts } = this.#groups
     for (let first = 0; first < count; first += this.#source.slots) {
       const last = Math.min(count, first + this.#source.slots)
-      const batch = this.#source.begin(this.#index, experts.subarray(first, last))
+      const reads = this.#source.begin(this.#index, experts.subarray(first, last))
+      const batch = this.#watch(reads, { take: 'experts.wait' })
       try {
         if (first === 0) this.#shared(out, tokens)
         this.#wave.load(batch, first, last)

@@ -2,6 +2,7 @@ import type { VectorOps } from '@k3/vector-ops'
 import type { K3Config } from './config.js'
 import type { WeightSource } from './interfaces.js'
 import type { Scratch } from './scratch.js'
+import type { Watch } from './spans.js'
 
 /** What the layers of one model share. */
 export interface LayerParts {
@@ -10,6 +11,7 @@ export interface LayerParts {
   readonly ops: VectorOps
   readonly scratch: Scratch
   readonly native: NativeChoice
+  readonly watch: Watch
 }
 
 /** The pool and the instruction set every native op of a model is bound to. */

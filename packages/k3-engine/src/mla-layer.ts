@@ -21,11 +21,11 @@ export class MlaLayer implements Layer {
   readonly #queries: readonly Float32Array[]
   readonly #mixed: Float32Array
 
-  constructor(index: number, { config, weights, ops, scratch, native }: LayerParts) {
+  constructor(index: number, { config, weights, ops, scratch, native, watch }: LayerParts) {
     const { headCount: heads, queryRank, latentRank: latentDim, nopeDim, sharedKeyDim, valueDim } = config.mla
     const name = (suffix: string) => layerTensorName(index, `self_attn.${suffix}`)
-    this.#ops = ops
-    this.#mla = createMla(
+    this.#ops = watch(ops, { rmsNorm: 'attention.query-norm' })
+    const mla = createMla(
       { heads, nopeDim, sharedKeyDim, valueDim, latentDim, normEps: LATENT_NORM_EPS },
       {
         kvNorm: weights.vector(name('kv_a_layernorm.weight')),
@@ -33,10 +33,12 @@ export class MlaLayer implements Layer {
       },
       native
     )
-    const projections = ['q_a_proj.weight', 'kv_a_proj_with_mqa.weight', 'g_proj.weight']
-    this.#project = weights.linears(projections.map(name))
-    this.#queryUp = weights.linears([name('q_b_proj.weight')])
-    this.#output = weights.linears([name('o_proj.weight')])
+    this.#mla = watch(mla, { forward: 'attention.mla' })
+    const linears = (label: string, names: string[]) =>
+      watch(weights.linears(names.map((linear) => name(`${linear}.weight`))), { apply: `attention.${label}` })
+    this.#project = linears('project', ['q_a_proj', 'kv_a_proj_with_mqa', 'g_proj'])
+    this.#queryUp = linears('query-up', ['q_b_proj'])
+    this.#output = linears('output', ['o_proj'])
     this.#queryNorm = weights.vector(name('q_a_layernorm.weight'))
     this.#queryLow = scratch.rows('query low', queryRank)
     this.#inputs = {

@@ -1,6 +1,7 @@
 import type { EvictionPolicy } from '@k3/moe-cache'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
+import type { OnSpan } from './spans.js'
 
 /** Settings of `openModel`. None of them changes a bit of the logits, except `layers` and `parts`. */
 export interface ModelOptions {
@@ -14,6 +15,10 @@ export interface ModelOptions {
   readonly chunkTokens?: number
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
+  /**
+   * Told about each native call and each wait for the disk, when it has ended; for measuring. Costs nothing when absent.
+   */
+  readonly onSpan?: OnSpan
   /** Your own parts in place of the built-in ones. */
   readonly parts?: CustomParts
 }

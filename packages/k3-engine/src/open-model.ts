@@ -31,6 +31,8 @@ const PLANNED_CONTEXT_TOKENS = 4096
 export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
   knownFields('options', options, OPTIONS)
   if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
+  if (options.onSpan !== undefined && typeof options.onSpan !== 'function')
+    throw badOption('onSpan', 'a function', options.onSpan)
   const checkpoint = await openCheckpoint(dir)
   const plan = firstLayers(checkpoint, options.layers)
   const tokenizer = openTokenizer(dir, checkpoint)
@@ -63,7 +65,8 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       mlps,
       native,
       chunkTokens,
-      wrap
+      wrap,
+      onSpan: options.onSpan === undefined ? null : options.onSpan
     })
     return new Model({
       config: checkpoint.config,
@@ -131,7 +134,7 @@ const openTokenizer = (dir: string, { config }: Checkpoint): Tokenizer | null =>
 const isReleasedModel = ({ layerCount, hiddenSize, vocabSize }: Checkpoint['config']): boolean =>
   layerCount === 93 && hiddenSize === 7168 && vocabSize === 163_840
 
-const OPTIONS = ['threads', 'isa', 'cacheSlots', 'chunkTokens', 'layers', 'parts']
+const OPTIONS = ['threads', 'isa', 'cacheSlots', 'chunkTokens', 'layers', 'onSpan', 'parts']
 const PARTS = ['policy', 'experts', 'weights', 'layer']
 
 /** A misspelt setting would be ignored without a word. */

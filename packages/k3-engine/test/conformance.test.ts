@@ -14,6 +14,7 @@ import { KdaLayer } from '../src/kda-layer.js'
 import { LatentMoe } from '../src/latent-moe.js'
 import { MlaLayer } from '../src/mla-layer.js'
 import { Scratch } from '../src/scratch.js'
+import { unwatched } from '../src/spans.js'
 import { layerTensorName } from '../src/tensor-names.js'
 import { MappedWeights } from '../src/weights.js'
 
@@ -45,7 +46,8 @@ const layer = (kind: 'dense' | 'kda' | 'mla' | 'moe') => {
   const weights = new MappedWeights(checkpoint, native)
   closers.push(() => weights.close())
   const { config } = checkpoint
-  const parts = { config, weights, ops: createVectorOps(native), scratch: new Scratch(8), native }
+  const [ops, scratch] = [createVectorOps(native), new Scratch(8)]
+  const parts = { config, weights, ops, scratch, native, watch: unwatched }
   const hiddenSize = config.hiddenSize
   if (kind === 'dense') return { layer: new DenseMlp(0, parts), hiddenSize }
   if (kind === 'kda') return { layer: new KdaLayer(1, parts), hiddenSize }

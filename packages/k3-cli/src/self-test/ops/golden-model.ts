@@ -1,7 +1,7 @@
 import { createLinear, createLinearGroup } from '@k3/bf16-linear'
 import { type K3Config, parseConfig } from '@k3/engine/checkpoint'
 import type { ExpertSource, WeightSource } from '@k3/engine/conformance'
-import { LatentMoe, type LayerParts, Scratch } from '@k3/engine/layers'
+import { LatentMoe, type LayerParts, Scratch, unwatched } from '@k3/engine/layers'
 import { createExpertMlp } from '@k3/mxfp4'
 import { configText, geometryOf } from '@k3/synth'
 import { allocRegion } from '@k3/uring'
@@ -54,7 +54,8 @@ export const goldenParts = (one: OpCase, native: NativeChoice, maxTokens: number
   weights: new GoldenWeights(one.golden, native),
   ops: createVectorOps(native),
   scratch: new Scratch(maxTokens),
-  native
+  native,
+  watch: unwatched
 })
 
 /** The mixture of experts of a golden; `slots` experts are given out at a time. */

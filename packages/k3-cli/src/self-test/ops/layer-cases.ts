@@ -137,7 +137,7 @@ const decoderLayer: RunOp = (one, native) => {
     inPieces(cuts, (first, end) => {
       const part = (all: Float32Array) => all.subarray(first * width, end * width)
       enter(stream, blocks.map(part), part(prefix), parts)
-      forwardLayer(layer, state, stream, parts.ops, rows)
+      forwardLayer(layer, state, stream, rows)
       out.set(stream.prefix.subarray(0, (end - first) * width), first * width)
     })
     return new Map([['out.prefix', out]])
@@ -180,6 +180,7 @@ const bindLayer = (one: OpCase, parts: LayerParts): DecoderLayer => {
       ffnMix: mix('mlp_res'),
       ffnNorm: weights.vector(name('post_attention_layernorm'))
     },
+    ops: parts.ops,
     mixer: isMla ? new MlaLayer(index, parts) : new KdaLayer(index, parts),
     ffn: index === 0 ? new DenseMlp(index, parts) : goldenMoe(one, parts, config.moe.topK)
   }
