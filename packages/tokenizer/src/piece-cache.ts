@@ -1,4 +1,4 @@
-const LOG2_ENTRIES = 15
+const LOG2_ENTRIES = 17
 const ENTRY_WORDS = 16 // one cache line: [bytes << 8 | ids] [8 words of the piece, zero-padded] [up to 7 ids]
 const KEY = 1
 const IDS = 9
@@ -21,7 +21,7 @@ const entryOf = (view: DataView, from: number, length: number): number => {
   return (hash >>> (32 - LOG2_ENTRIES)) * ENTRY_WORDS
 }
 
-/** The ids of pieces met lately: direct-mapped, 2 MiB, a newer piece displaces an older one. */
+/** The ids of pieces met lately: direct-mapped, at most 8 MiB, a newer piece displaces an older one. */
 export class PieceCache {
   readonly #words = new Int32Array(ENTRY_WORDS << LOG2_ENTRIES)
 
