@@ -92,20 +92,26 @@ Value view(const CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// openReader(paths, direct, backend, depth): { handle } or { stage, error, file }
+// openReader(files, direct, backend, depth): { handle } or { stage, error, path }. `files`: the paths of each file's
+// copies by drive, null where there is none.
 Value open_reader(const CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const Napi::Array paths = info[0].As<Napi::Array>();
+  const Napi::Array files = info[0].As<Napi::Array>();
   const auto number = [&](int i) { return info[i].As<Number>().Uint32Value(); };
   auto reader = std::make_unique<Reader>(env);
   Refusal refusal;
-  uint32_t file = 0;
-  for (; file < paths.Length() && !refusal.stage; ++file)
-    refusal = reader->files().add(paths.Get(file).As<Napi::String>().Utf8Value().c_str(), static_cast<Direct>(number(1)));
-  if (refusal.stage) {
-    Object result = refused(env, refusal);
-    result.Set("file", file - 1);
-    return result;
+  for (uint32_t file = 0; file < files.Length(); ++file) {
+    const Napi::Array copies = files.Get(file).As<Napi::Array>();
+    for (uint32_t drive = 0; drive < copies.Length(); ++drive) {
+      const Value path = copies.Get(drive);
+      if (path.IsNull()) continue;
+      const std::string name = path.As<Napi::String>().Utf8Value();
+      refusal = reader->files().add(file, drive, name.c_str(), static_cast<Direct>(number(1)));
+      if (!refusal.stage) continue;
+      Object result = refused(env, refusal);
+      result.Set("path", name);
+      return result;
+    }
   }
   refusal = reader->start(static_cast<Reader::Choice>(number(2)), number(3));
   if (refusal.stage) return refused(env, refusal);
@@ -129,6 +135,14 @@ Value reader_info(const CallbackInfo& info) {
   result.Set("registeredBytes", static_cast<double>(registration.bytes));
   result.Set("registrationRefusal", refused_or_null(env, registration.refusal));
   result.Set("direct", direct);
+  Napi::Array drives = Napi::Array::New(env);
+  for (const DriveUse& use : reader->use()) {
+    Object drive = Object::New(env);
+    drive.Set("bytesRead", static_cast<double>(use.bytes));
+    drive.Set("busySeconds", use.busy_seconds);
+    drives[drives.Length()] = drive;
+  }
+  result.Set("drives", drives);
   return result;
 }
 
@@ -143,7 +157,7 @@ const char* fault_of(const Read& read, size_t files) {
   return nullptr;
 }
 
-// submit(reader, numbers, regions): a batch handle. `numbers`: file, offset, length, at of each read in turn.
+// submit(reader, numbers, regions, urgency): a batch handle. `numbers`: file, offset, length, at of each read in turn.
 Value submit(const CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Reader* reader = reader_of(info[0]);
@@ -157,7 +171,7 @@ Value submit(const CallbackInfo& info) {
     if (!region) return env.Undefined();
     const Read read = {static_cast<uint32_t>(numbers[0]), static_cast<uint64_t>(numbers[1]),
                        static_cast<uint64_t>(numbers[2]), region, static_cast<uint64_t>(numbers[3])};
-    if (const char* fault = fault_of(read, reader->files().all().size())) {
+    if (const char* fault = fault_of(read, reader->files().copies().size())) {
       Napi::RangeError error = Napi::RangeError::New(env, "reads[" + std::to_string(i) + "]: " + fault);
       error.Set("code", "ERR_OUT_OF_RANGE");
       error.ThrowAsJavaScriptException();
@@ -165,11 +179,11 @@ Value submit(const CallbackInfo& info) {
     }
     reads.push_back(read);
   }
-  auto batch = std::make_unique<std::shared_ptr<Batch>>(reader->submit(std::move(reads)));
+  auto batch = std::make_unique<std::shared_ptr<Batch>>(reader->submit(std::move(reads), info[3].As<Number>().Uint32Value()));
   return k3::wrap(env, std::move(batch), kBatchTag);
 }
 
-// wait(batch, i): undefined, or { error, have } with error -1 for an end of file
+// wait(batch, i): undefined, or { error, have, drive } with error -1 for an end of file
 Value wait(const CallbackInfo& info) {
   const auto batch = batch_of(info[0]);
   if (!batch) return info.Env().Undefined();
@@ -178,7 +192,36 @@ Value wait(const CallbackInfo& info) {
   Object result = Object::New(info.Env());
   result.Set("error", outcome.error);
   result.Set("have", static_cast<double>(outcome.have));
+  result.Set("drive", outcome.drive);
   return result;
+}
+
+// ended(batch, i): boolean, without waiting
+Value ended(const CallbackInfo& info) {
+  const auto batch = batch_of(info[0]);
+  return batch ? Value(Napi::Boolean::New(info.Env(), batch->ended(info[1].As<Number>().Uint32Value()))) : info.Env().Undefined();
+}
+
+// endedAt(batch, i): when the read ended, in milliseconds of the monotonic clock; waits for it
+Value ended_at(const CallbackInfo& info) {
+  const auto batch = batch_of(info[0]);
+  if (!batch) return info.Env().Undefined();
+  return Number::New(info.Env(), static_cast<double>(batch->wait(info[1].As<Number>().Uint32Value()).ended) / 1e6);
+}
+
+// hurry(reader, batch), giveUp(reader, batch): see backend.h
+Value hurry(const CallbackInfo& info) {
+  Reader* reader = reader_of(info[0]);
+  const auto batch = batch_of(info[1]);
+  if (reader && batch) reader->hurry(batch.get());
+  return info.Env().Undefined();
+}
+
+Value give_up(const CallbackInfo& info) {
+  Reader* reader = reader_of(info[0]);
+  const auto batch = batch_of(info[1]);
+  if (reader && batch) reader->give_up(batch.get());
+  return info.Env().Undefined();
 }
 
 // firstFailure(batch): index of the first read that failed, or -1
@@ -213,6 +256,10 @@ Object init(Napi::Env env, Object exports) {
   set("readerInfo", reader_info);
   set("submit", submit);
   set("wait", wait);
+  set("ended", ended);
+  set("endedAt", ended_at);
+  set("hurry", hurry);
+  set("giveUp", give_up);
   set("firstFailure", first_failure);
   set("watch", watch);
   set("closeReader", close_reader);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 namespace k3::uring {
@@ -13,10 +14,15 @@ constexpr uint32_t kMaxRefusals = 10000;  // EINTR and EAGAIN in a row before th
 uint64_t round_down(uint64_t n, uint64_t step) { return n / step * step; }
 uint64_t round_up(uint64_t n, uint64_t step) { return round_down(n + step - 1, step); }
 
+int64_t now() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
-Batch::Batch(std::vector<Read> reads, std::function<void()> finished)
-    : reads_left_(static_cast<uint32_t>(reads.size())), finished_(std::move(finished)) {
+Batch::Batch(std::vector<Read> reads, uint32_t urgency, std::function<void()> finished)
+    : reads_left_(static_cast<uint32_t>(reads.size())), urgency_(urgency), finished_(std::move(finished)) {
   reads_.reserve(reads.size());
   for (const Read& read : reads) {
     read.region->retain(read.region);
@@ -29,7 +35,7 @@ Batch::~Batch() {
     if (state.blocks_left) state.read.region->release(state.read.region);
 }
 
-void Batch::block_ended(uint32_t index, int error, uint64_t have_end) {
+void Batch::block_ended(uint32_t index, int error, uint32_t drive, uint64_t have_end) {
   State& state = reads_[index];
   bool read_over, batch_over;
   {
@@ -38,13 +44,16 @@ void Batch::block_ended(uint32_t index, int error, uint64_t have_end) {
     if (error == Outcome::kEndOfFile) {
       // Blocks end in any order: the end of the file is where the first of them met it.
       const uint64_t have = have_end > state.read.offset ? have_end - state.read.offset : 0;
-      if (outcome.error == 0) outcome = {error, have};
+      if (outcome.error == 0) outcome = {error, have, drive, 0};
       if (outcome.error == error) outcome.have = std::min(outcome.have, have);
     } else if (error != 0) {
-      outcome = {error, 0};
+      outcome = {error, 0, drive, 0};
     }
     read_over = --state.blocks_left == 0;
-    if (read_over) --reads_left_;
+    if (read_over) {
+      --reads_left_;
+      outcome.ended = now();
+    }
     batch_over = read_over && reads_left_ == 0;
     if (read_over) read_ended_.notify_all();
   }
@@ -56,6 +65,11 @@ Outcome Batch::wait(uint32_t index) {
   std::unique_lock<std::mutex> lock(mutex_);
   read_ended_.wait(lock, [&] { return reads_[index].blocks_left == 0; });
   return reads_[index].outcome;
+}
+
+bool Batch::ended(uint32_t index) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reads_[index].blocks_left == 0;
 }
 
 bool Batch::finished() {
@@ -70,11 +84,18 @@ int64_t Batch::first_failure() {
   return -1;
 }
 
-Block::Block(std::shared_ptr<Batch> batch, uint32_t read, int file, uint64_t from, uint64_t to)
-    : batch_(std::move(batch)), read_(read), file_(file), offset_(from), span_(static_cast<uint32_t>(to - from)) {
+Block::Block(std::shared_ptr<Batch> batch, uint32_t read, const Copies* copies, uint64_t from, uint64_t to)
+    : batch_(std::move(batch)), read_(read), copies_(copies), offset_(from), span_(static_cast<uint32_t>(to - from)) {
   const Read& whole = batch_->read(read);
   target_ = whole.region->data + whole.at + (from - round_down(whole.offset, kPage));
   need_ = static_cast<uint32_t>(std::min(to, whole.offset + whole.length) - from);
+}
+
+uint64_t Block::drives() const {
+  uint64_t drives = 0;
+  for (size_t drive = 0; drive < copies_->size(); ++drive)
+    if ((*copies_)[drive] >= 0) drives |= uint64_t{1} << drive;
+  return drives;
 }
 
 Block::Step Block::advance(int64_t result) {
@@ -93,12 +114,12 @@ Block::Step Block::advance(int64_t result) {
 void Block::fail(int error) { end(error); }
 
 Block::Step Block::end(int error) {
-  batch_->block_ended(read_, error, offset_ + have_);
+  batch_->block_ended(read_, error, drive_, offset_ + have_);
   batch_.reset();
   return Step::ended;
 }
 
-std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<int>& files) {
+std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<Copies>& files) {
   std::vector<Block> blocks;
   std::vector<uint32_t> order(batch->size());
   for (uint32_t i = 0; i < batch->size(); ++i) order[i] = i;
@@ -114,7 +135,7 @@ std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const st
       const uint64_t in_region = read.at + (from - start);
       const uint64_t to_chunk_end = kChunkBytes - in_region % kChunkBytes;
       to = std::min({end, from + kBlockBytes, from + to_chunk_end});
-      blocks.emplace_back(batch, index, files[read.file], from, to);
+      blocks.emplace_back(batch, index, &files[read.file], from, to);
     }
     batch->expect_blocks(index, count);
   }

@@ -23,28 +23,38 @@ struct Read {
   uint64_t at;
 };
 
-// How a read ended. error 0: every byte is there; kEndOfFile: the file has only `have` bytes from `offset` on.
+// How a read ended. error 0: every byte is there; kEndOfFile: the file has only `have` bytes from `offset` on. `drive`:
+// whose copy failed; `ended`: when, in nanoseconds of the monotonic clock.
 struct Outcome {
   static constexpr int kEndOfFile = -1;
   int error = 0;
   uint64_t have = 0;
+  uint32_t drive = 0;
+  int64_t ended = 0;
 };
+
+// The copies of a file: its descriptor on each drive, -1 where it has none.
+using Copies = std::vector<int>;
 
 class Batch {
  public:
   // Holds every region until its read has ended. `finished` is called once, on the thread that ends the last read.
-  Batch(std::vector<Read> reads, std::function<void()> finished);
+  // `urgency`: 0 goes first.
+  Batch(std::vector<Read> reads, uint32_t urgency, std::function<void()> finished);
   ~Batch();
 
   const Read& read(uint32_t index) const { return reads_[index].read; }
   uint32_t size() const { return static_cast<uint32_t>(reads_.size()); }
+  uint32_t urgency() const { return urgency_; }
   void expect_blocks(uint32_t index, uint32_t blocks) { reads_[index].blocks_left = blocks; }
 
   // A block of read `index` ended; with an end of file, `have_end` is the file offset the bytes end at.
-  void block_ended(uint32_t index, int error, uint64_t have_end);
+  void block_ended(uint32_t index, int error, uint32_t drive, uint64_t have_end);
 
   // Blocks until read `index` has ended.
   Outcome wait(uint32_t index);
+  // Whether it has.
+  bool ended(uint32_t index);
   bool finished();
   // The first read in order of submission that failed, or -1. Only once finished.
   int64_t first_failure();
@@ -59,6 +69,7 @@ class Batch {
   std::condition_variable read_ended_;
   std::vector<State> reads_;
   uint32_t reads_left_;
+  const uint32_t urgency_;
   const std::function<void()> finished_;
 };
 
@@ -68,10 +79,18 @@ class Block {
   enum class Step { again, ended };
 
   Block() = default;
-  Block(std::shared_ptr<Batch> batch, uint32_t read, int file, uint64_t from, uint64_t to);
+  // `copies` must live until the block has ended.
+  Block(std::shared_ptr<Batch> batch, uint32_t read, const Copies* copies, uint64_t from, uint64_t to);
 
-  // What is still to be requested.
-  int file() const { return file_; }
+  bool is_of(const Batch* batch) const { return batch_.get() == batch; }
+  uint32_t urgency() const { return batch_->urgency(); }
+  // Bit d: drive d has a copy.
+  uint64_t drives() const;
+  void aim_at(uint32_t drive) { drive_ = drive; }
+  uint32_t drive() const { return drive_; }
+
+  // What is still to be requested, of the copy it is aimed at.
+  int file() const { return (*copies_)[drive_]; }
   uint64_t offset() const { return offset_ + done_; }
   uint8_t* target() const { return target_ + done_; }
   uint32_t bytes() const { return span_ - done_; }
@@ -87,7 +106,8 @@ class Block {
 
   std::shared_ptr<Batch> batch_;
   uint32_t read_ = 0;
-  int file_ = -1;
+  uint32_t drive_ = 0;
+  const Copies* copies_ = nullptr;
   uint64_t offset_ = 0;
   uint8_t* target_ = nullptr;
   uint32_t span_ = 0;  // bytes to ask for, whole pages
@@ -97,7 +117,7 @@ class Block {
   uint32_t refusals_ = 0;
 };
 
-// The batch's blocks in file order. `files`: descriptors by Read::file.
-std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<int>& files);
+// The batch's blocks in file order. `files`: copies by Read::file; they must outlive the blocks.
+std::vector<Block> cut_into_blocks(const std::shared_ptr<Batch>& batch, const std::vector<Copies>& files);
 
 }  // namespace k3::uring

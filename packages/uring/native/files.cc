@@ -6,9 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
-
-#include "batch.h"
 
 namespace k3::uring {
 namespace {
@@ -49,7 +48,17 @@ Files::~Files() {
   for (const File& file : files_) close(file.descriptor);
 }
 
-Refusal Files::add(const char* path, Direct direct) {
+Refusal Files::add(uint32_t file, uint32_t drive, const char* path, Direct direct) {
+  const Refusal refusal = open_copy(path, direct);
+  if (refusal.stage) return refusal;
+  if (copies_.size() <= file) copies_.resize(file + 1);
+  if (copies_[file].size() <= drive) copies_[file].resize(drive + 1, -1);
+  copies_[file][drive] = files_.back().descriptor;
+  drives_ = std::max(drives_, drive + 1);
+  return {};
+}
+
+Refusal Files::open_copy(const char* path, Direct direct) {
   File file;
   file.descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor < 0) return {"open", errno};
@@ -70,12 +79,6 @@ Refusal Files::add(const char* path, Direct direct) {
   }
   files_.back().direct_refusal = {"O_DIRECT", error};
   return direct == Direct::on ? files_.back().direct_refusal : Refusal{};
-}
-
-std::vector<int> Files::descriptors() const {
-  std::vector<int> descriptors;
-  for (const File& file : files_) descriptors.push_back(file.descriptor);
-  return descriptors;
 }
 
 }  // namespace k3::uring

@@ -1,8 +1,9 @@
-// The open files of a reader: descriptors, and whether each bypasses the page cache.
+// The open files of a reader, each with a copy on one or several drives, and whether a copy bypasses the page cache.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "batch.h"
 #include "region.h"
 
 namespace k3::uring {
@@ -22,14 +23,21 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
-  // Opens one more, proving O_DIRECT with a real read. The refusal's stage is null on success; with Direct::on a refused
-  // O_DIRECT is one, of stage "O_DIRECT".
-  Refusal add(const char* path, Direct direct);
+  // Opens one more copy, proving O_DIRECT with a real read; `file` ascends. The refusal's stage is null on success; with
+  // Direct::on a refused O_DIRECT is one, of stage "O_DIRECT".
+  Refusal add(uint32_t file, uint32_t drive, const char* path, Direct direct);
+  // Every copy, in the order of add().
   const std::vector<File>& all() const { return files_; }
-  std::vector<int> descriptors() const;
+  // By file. Stays where it is once the last copy was added.
+  const std::vector<Copies>& copies() const { return copies_; }
+  uint32_t drives() const { return drives_; }
 
  private:
+  Refusal open_copy(const char* path, Direct direct);
+
   std::vector<File> files_;
+  std::vector<Copies> copies_;
+  uint32_t drives_ = 1;
 };
 
 }  // namespace k3::uring

@@ -7,12 +7,12 @@ namespace k3::uring {
 
 Refusal Reader::start(Choice choice, uint32_t depth) {
   if (choice != Choice::pread) {
-    backend_ = start_uring(depth, &uring_refusal_);
+    backend_ = start_uring(depth, files_.drives(), &uring_refusal_);
     is_uring_ = backend_ != nullptr;
     if (!backend_ && choice == Choice::io_uring) return uring_refusal_;
   }
   Refusal refusal;
-  if (!backend_) backend_ = start_threads(depth, &refusal);
+  if (!backend_) backend_ = start_threads(depth, files_.drives(), &refusal);
   if (!backend_) return refusal;
   signal_ = LoopSignal::open(
       env_, [](void* self) { static_cast<Reader*>(self)->on_signal(); },
@@ -20,14 +20,14 @@ Refusal Reader::start(Choice choice, uint32_t depth) {
   return refusal;
 }
 
-std::shared_ptr<Batch> Reader::submit(std::vector<Read> reads) {
+std::shared_ptr<Batch> Reader::submit(std::vector<Read> reads, uint32_t urgency) {
   batches_left_.fetch_add(1, std::memory_order_relaxed);
   // The count goes first: once it is down, close() may end this reader's threads, but only after this one returned.
-  auto batch = std::make_shared<Batch>(std::move(reads), [this] {
+  auto batch = std::make_shared<Batch>(std::move(reads), urgency, [this] {
     batches_left_.fetch_sub(1, std::memory_order_acq_rel);
     signal_->raise();
   });
-  backend_->push(cut_into_blocks(batch, files_.descriptors()));
+  backend_->push(cut_into_blocks(batch, files_.copies()));
   return batch;
 }
 

@@ -19,7 +19,12 @@ class Reader {
   ~Reader() { shut_down(); }
 
   Refusal start(Choice choice, uint32_t depth);
-  std::shared_ptr<Batch> submit(std::vector<Read> reads);
+  std::shared_ptr<Batch> submit(std::vector<Read> reads, uint32_t urgency);
+  // See backend.h; after close() nothing waits any more.
+  void hurry(const Batch* batch) { if (backend_) backend_->hurry(batch); }
+  void give_up(const Batch* batch) { if (backend_) backend_->give_up(batch); }
+  // By drive.
+  std::vector<DriveUse> use() const { return backend_ ? backend_->use() : std::vector<DriveUse>{}; }
 
   // Calls back, from the event loop, once the batch has ended. False after close(): then every batch has.
   bool watch(std::shared_ptr<Batch> batch, Napi::Function callback);

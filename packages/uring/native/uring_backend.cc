@@ -1,4 +1,4 @@
-// One thread that keeps `depth` requests in flight in a ring and sleeps in the kernel otherwise.
+// One thread that keeps `depth` requests in flight on each drive in one ring and sleeps in the kernel otherwise.
 #include <errno.h>
 
 #include "backend.h"
@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "block_queue.h"
 #include "buffer_table.h"
 #include "ring.h"
 
@@ -22,6 +23,8 @@ bool worth_retrying(int error) { return error == EINTR || error == EAGAIN || err
 
 class UringBackend : public Backend {
  public:
+  explicit UringBackend(uint32_t drives) : meter_(drives), free_(drives) {}
+
   ~UringBackend() override {
     if (started_) {
       {
@@ -38,11 +41,12 @@ class UringBackend : public Backend {
   Refusal start(uint32_t depth) {
     wake_ = eventfd(0, EFD_CLOEXEC);
     if (wake_ < 0) return {"eventfd", errno};
-    if (const Refusal refusal = ring_.open(depth + 1); refusal.stage) return refusal;
+    const uint32_t slots = depth * static_cast<uint32_t>(free_.size());
+    if (const Refusal refusal = ring_.open(slots + 1); refusal.stage) return refusal;
     if (const Refusal refusal = try_a_read(); refusal.stage) return refusal;
     buffers_ = BufferTable::open(ring_.fd());
-    in_flight_.resize(depth);
-    for (uint32_t slot = 0; slot < depth; ++slot) free_.push_back(slot);
+    in_flight_.resize(slots);
+    for (uint32_t slot = 0; slot < slots; ++slot) free_[slot % free_.size()].push_back(slot);
     if (const int error = start_thread(&thread_, kThread, thread_main, this)) return {"pthread_create", error};
     started_ = true;
     return {};
@@ -51,10 +55,19 @@ class UringBackend : public Backend {
   void push(std::vector<Block> blocks) override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      for (Block& block : blocks) inbox_.push_back(std::move(block));
+      for (Block& block : blocks) queue_.push(std::move(block));
     }
     wake();
   }
+
+  void hurry(const Batch* batch) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.hurry(batch);
+  }
+
+  void give_up(const Batch* batch) override { fail_waiting(batch, ECANCELED); }
+
+  std::vector<DriveUse> use() const override { return meter_.use(); }
 
   Registration registration() const override { return buffers_->registration(); }
 
@@ -92,15 +105,8 @@ class UringBackend : public Backend {
   void run() {
     arm_wake_up();
     for (;;) {
-      const bool ending = take_inbox();
-      if (ending && free_.size() == in_flight_.size()) return;
-      while (!free_.empty() && !waiting_.empty()) {
-        const uint32_t slot = free_.back();
-        free_.pop_back();
-        in_flight_[slot] = std::move(waiting_.front());
-        waiting_.pop_front();
-        request(slot);
-      }
+      if (is_ending() && requested_ == 0) return;
+      start_waiting();
       const int error = ring_.submit_and_wait();
       if (error) submit_refused(error);
       for (io_uring_cqe completion; ring_.pop(&completion);) completed(completion);
@@ -108,16 +114,35 @@ class UringBackend : public Backend {
   }
 
   // True once the reader is going away: then nothing new is requested.
-  bool take_inbox() {
+  bool is_ending() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!ending_) return false;
+    }
+    fail_waiting(nullptr, ECANCELED);
+    return true;
+  }
+
+  // One block for each drive in turn, so that few blocks are spread over all.
+  void start_waiting() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (Block& block : inbox_) waiting_.push_back(std::move(block));
-    inbox_.clear();
-    if (ending_) give_up(ECANCELED);
-    return ending_;
+    for (bool started = true; started;) {
+      started = false;
+      for (uint32_t drive = 0; drive < free_.size(); ++drive) {
+        if (free_[drive].empty()) continue;
+        const uint32_t slot = free_[drive].back();
+        if (!queue_.pop(drive, &in_flight_[slot])) continue;
+        free_[drive].pop_back();
+        ++requested_;
+        request(slot);
+        started = true;
+      }
+    }
   }
 
   void request(uint32_t slot) {
     const Block& block = in_flight_[slot];
+    meter_.starts(block.drive());
     const int buffer = buffers_->index_of(block);
     io_uring_sqe* entry = ring_.next();
     entry->opcode = buffer >= 0 ? IORING_OP_READ_FIXED : IORING_OP_READ;
@@ -132,8 +157,14 @@ class UringBackend : public Backend {
   void completed(const io_uring_cqe& completion) {
     if (completion.user_data == kWakeUp) return arm_wake_up();
     const uint32_t slot = static_cast<uint32_t>(completion.user_data);
+    meter_.ends(in_flight_[slot].drive(), completion.res);
     if (in_flight_[slot].advance(completion.res) == Block::Step::again) return request(slot);
-    free_.push_back(slot);
+    release(slot);
+  }
+
+  void release(uint32_t slot) {
+    free_[slot % free_.size()].push_back(slot);
+    --requested_;
   }
 
   // Out of memory for requests is a matter of time. Anything else ends what the kernel has not accepted; what it has
@@ -146,42 +177,49 @@ class UringBackend : public Backend {
           deaf = true;
           continue;
         }
+        meter_.ends(in_flight_[slot].drive(), 0);
         in_flight_[slot].fail(error);
-        free_.push_back(static_cast<uint32_t>(slot));
+        release(static_cast<uint32_t>(slot));
       }
       if (deaf) arm_wake_up();  // or a later push() would wake nobody
-      give_up(error);
+      fail_waiting(nullptr, error);
     }
     const timespec pause = {0, 1000000};
     if (error != EINTR) nanosleep(&pause, nullptr);
   }
 
-  void give_up(int error) {
-    for (Block& block : waiting_) block.fail(error);
-    waiting_.clear();
+  // Without a batch: everything that waits.
+  void fail_waiting(const Batch* batch, int error) {
+    std::vector<Block> dropped;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      dropped = queue_.remove(batch);
+    }
+    for (Block& block : dropped) block.fail(error);
   }
 
   Ring ring_;
   int wake_ = -1;
   uint64_t wake_count_ = 0;
   std::shared_ptr<BufferTable> buffers_;
+  DriveMeter meter_;
   pthread_t thread_;
   bool started_ = false;
 
   std::mutex mutex_;
-  std::vector<Block> inbox_;
+  BlockQueue queue_;
   bool ending_ = false;
 
-  // The thread's own.
-  std::deque<Block> waiting_;
+  // The thread's own. Slot s is one of drive s mod drives.
   std::vector<Block> in_flight_;
-  std::vector<uint32_t> free_;
+  std::vector<std::vector<uint32_t>> free_;
+  uint32_t requested_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> start_uring(uint32_t depth, Refusal* refusal) {
-  auto backend = std::make_unique<UringBackend>();
+std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, Refusal* refusal) {
+  auto backend = std::make_unique<UringBackend>(drives);
   *refusal = backend->start(depth);
   if (refusal->stage) return nullptr;
   return backend;
@@ -190,7 +228,7 @@ std::unique_ptr<Backend> start_uring(uint32_t depth, Refusal* refusal) {
 }  // namespace k3::uring
 #else
 namespace k3::uring {
-std::unique_ptr<Backend> start_uring(uint32_t, Refusal* refusal) {
+std::unique_ptr<Backend> start_uring(uint32_t, uint32_t, Refusal* refusal) {
   *refusal = {"io_uring_setup", ENOSYS};
   return nullptr;
 }

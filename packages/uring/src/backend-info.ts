@@ -10,15 +10,17 @@ export interface BackendInfo {
   readonly registeredBytes: number
   /** Why some bytes are read through plain memory; null when none were refused. */
   readonly registrationRefusal: string | null
-  /** One entry a file: whether it is read past the page cache, and if not although asked for, why. */
+  /** One entry a copy of a file, in the order given: whether it is read past the page cache, and if not although asked for, why. */
   readonly files: readonly {
     readonly path: string
     readonly direct: boolean
     readonly directRefusal: string | null
   }[]
+  /** What each drive has delivered since the reader was opened, and how long it had something to read. */
+  readonly drives: readonly { readonly bytesRead: number; readonly busySeconds: number }[]
 }
 
-/** What the native reader says about itself, in words. `paths` are those it was opened with. */
+/** What the native reader says about itself, in words. `paths` are those it opened. */
 export const describeBackend = (paths: readonly string[], info: NativeReaderInfo): BackendInfo => ({
   backend: info.ioUring ? 'io_uring' : 'pread',
   ioUringRefusal: info.ioUringRefusal && explain(info.ioUringRefusal),
@@ -28,5 +30,6 @@ export const describeBackend = (paths: readonly string[], info: NativeReaderInfo
     path: paths[i]!,
     direct: direct === true,
     directRefusal: direct === true || direct === null ? null : explain(direct)
-  }))
+  })),
+  drives: info.drives
 })

@@ -8,6 +8,7 @@ export type UringErrorCode =
   | 'ERR_URING_RESOURCES'
   | 'ERR_URING_EOF'
   | 'ERR_URING_READ'
+  | 'ERR_URING_GIVEN_UP'
   | 'ERR_URING_CLOSED'
   | 'ERR_URING_MEMORY'
   | 'ERR_URING_VIEW'

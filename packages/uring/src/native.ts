@@ -8,8 +8,9 @@ export interface NativeReaderInfo {
   readonly ioUringRefusal: Refusal | null
   readonly registeredBytes: number
   readonly registrationRefusal: Refusal | null
-  /** One entry a file: true, why not although asked for, or null when not asked for. */
+  /** One entry a copy of a file: true, why not although asked for, or null when not asked for. */
   readonly direct: readonly (true | Refusal | null)[]
+  readonly drives: readonly { readonly bytesRead: number; readonly busySeconds: number }[]
 }
 
 interface Native {
@@ -18,15 +19,21 @@ interface Native {
   closeRegion(handle: object): void
   verifyRegion(handle: object): number
   view(handle: object, offset: number, length: number): ArrayBuffer | number
+  /** `files`: the paths of each file's copies by drive, null where there is none. */
   openReader(
-    paths: readonly string[],
+    files: readonly (readonly (string | null)[])[],
     direct: number,
     backend: number,
     depth: number
-  ): { handle: object } | (Refusal & { file?: number })
+  ): { handle: object } | (Refusal & { path?: string })
   readerInfo(reader: object): NativeReaderInfo
-  submit(reader: object, numbers: Float64Array, regions: readonly object[]): object
-  wait(batch: object, index: number): { error: number; have: number } | undefined
+  submit(reader: object, numbers: Float64Array, regions: readonly object[], urgency: number): object
+  wait(batch: object, index: number): { error: number; have: number; drive: number } | undefined
+  ended(batch: object, index: number): boolean
+  /** Milliseconds of the monotonic clock. */
+  endedAt(batch: object, index: number): number
+  hurry(reader: object, batch: object): void
+  giveUp(reader: object, batch: object): void
   firstFailure(batch: object): number
   /** False when the reader is closed, hence the batch over: no call will come. */
   watch(reader: object, batch: object, callback: () => void): boolean

@@ -9,7 +9,7 @@ import { notOpened } from './region.js'
 
 /**
  * `direct`: past the page cache ('auto': where the file system allows it). `backend`: 'auto' takes io_uring where it is
- * to be had. `depth`: requests of up to 2 MiB in flight, or threads; 16 unless given.
+ * to be had. `depth`: requests of up to 2 MiB in flight, or threads, on each drive; 16 unless given.
  */
 export interface ReaderOptions {
   readonly direct?: 'auto' | 'on' | 'off'
@@ -17,17 +17,24 @@ export interface ReaderOptions {
   readonly depth?: number
 }
 
+/**
+ * A file by its path, or by those of its copies, one a drive: `paths[d]` lies on drive d, null when that has none. Whichever
+ * drive is free reads the next block, so each delivers in proportion to its speed.
+ */
+export type FileCopies = string | readonly (string | null)[]
+
 /** Reads ranges of its files into regions. */
 export interface Reader {
   readonly backend: 'io_uring' | 'pread'
   /** How this reader reads right now, and why not better. */
   readonly info: BackendInfo
   /**
-   * Starts all reads of a batch, in file order, behind those of earlier batches. Each region stays mapped until its
-   * reads are over.
+   * Starts all reads of a batch, in file order, behind those of earlier batches that are as urgent. No read of a less
+   * urgent batch begins while one of a more urgent batch waits; 0, the default, is the most urgent. Each region stays
+   * mapped until its reads are over.
    * @throws RangeError (ERR_OUT_OF_RANGE) naming a read that does not fit its region, ERR_URING_CLOSED
    */
-  submit(reads: readonly Read[]): Batch
+  submit(reads: readonly Read[], urgency?: 0 | 1 | 2): Batch
   /** Resolves when every read is over and threads and files are gone. Any number of calls, the same promise. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -35,34 +42,37 @@ export interface Reader {
 
 const directNumber = { auto: 0, on: 1, off: 2 }
 const backendNumber = { auto: 0, io_uring: 1, pread: 2 }
+const maxDrives = 64 // a set of drives is a word
 const maxDepth = 256 // as many threads; a disk is busy with a tenth of it
 const defaultDepth = 16 // as fast as more on the disks measured, and the first read of a batch is over sooner
 
 class NativeReader implements Reader {
   readonly handle: object
-  readonly paths: readonly string[]
+  readonly files: readonly (readonly (string | null)[])[]
   #closed: Promise<void> | undefined
 
-  constructor(handle: object, paths: readonly string[]) {
+  constructor(handle: object, files: NativeReader['files']) {
     this.handle = handle
-    this.paths = paths
+    this.files = files
   }
 
   get info(): BackendInfo {
     this.#refuseIfClosed()
-    return describeBackend(this.paths, native().readerInfo(this.handle))
+    const paths = this.files.flat().filter((path) => path !== null)
+    return describeBackend(paths, native().readerInfo(this.handle))
   }
 
   get backend(): BackendInfo['backend'] {
     return native().readerInfo(this.handle).ioUring ? 'io_uring' : 'pread'
   }
 
-  submit(reads: readonly Read[]): Batch {
+  submit(reads: readonly Read[], urgency: 0 | 1 | 2 = 0): Batch {
     this.#refuseIfClosed()
-    checkReads(reads, this.paths.length)
+    count('urgency', urgency, 0)
+    checkReads(reads, this.files.length)
     const numbers = toNumbers(reads)
     const regions = reads.map((read) => read.region.handle)
-    return new NativeBatch(this, native().submit(this.handle, numbers, regions), numbers)
+    return new NativeBatch(this, native().submit(this.handle, numbers, regions, urgency), numbers)
   }
 
   close(): Promise<void> {
@@ -87,9 +97,9 @@ class NativeReader implements Reader {
  * @throws ERR_URING_OPEN, ERR_URING_NOT_A_FILE; ERR_URING_BACKEND or ERR_URING_DIRECT when what was asked for by name
  * is not to be had; ERR_URING_RESOURCES when the system refuses threads or descriptors; RangeError (ERR_OUT_OF_RANGE)
  */
-export const openReader = (paths: readonly string[], options: ReaderOptions = {}): Reader => {
-  if (paths.length === 0) throw outOfRange('a reader has at least one file')
-  return open([...paths], options)
+export const openReader = (files: readonly FileCopies[], options: ReaderOptions = {}): Reader => {
+  if (files.length === 0) throw outOfRange('a reader has at least one file')
+  return open(files, options)
 }
 
 /**
@@ -97,17 +107,24 @@ export const openReader = (paths: readonly string[], options: ReaderOptions = {}
  * @throws what openReader throws for a file that cannot be opened
  */
 export const backendInfo = (paths: readonly string[] = []): BackendInfo => {
-  const reader = open([...paths], { depth: 1 })
+  const reader = open(paths, { depth: 1 })
   const info = reader.info
   reader.close()
   return info
 }
 
-const open = (paths: readonly string[], options: ReaderOptions): NativeReader => {
+const open = (files: readonly FileCopies[], options: ReaderOptions): NativeReader => {
   const { direct, backend, depth } = numbersOf(options)
-  const opened = native().openReader(paths, direct, backend, depth)
-  if ('handle' in opened) return new NativeReader(opened.handle, paths)
-  throw opened.file === undefined ? notStarted(opened, backend) : notReadable(paths[opened.file]!, opened)
+  const copies = files.map(copiesOf)
+  const opened = native().openReader(copies, direct, backend, depth)
+  if ('handle' in opened) return new NativeReader(opened.handle, copies)
+  throw opened.path === undefined ? notStarted(opened, backend) : notReadable(opened.path, opened)
+}
+
+const copiesOf = (file: FileCopies, index: number): readonly (string | null)[] => {
+  if (typeof file === 'string') return [file]
+  if (file.length <= maxDrives && file.some((path) => path !== null)) return [...file]
+  throw outOfRange(`file ${index} must have a copy on one of at most ${maxDrives} drives`)
 }
 
 const numbersOf = ({ direct = 'auto', backend = 'auto', depth = defaultDepth }: ReaderOptions) => {

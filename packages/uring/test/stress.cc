@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "../native/backend.h"
+#include "../native/block_queue.h"
 
 namespace {
 using namespace k3::uring;
@@ -27,18 +28,20 @@ void expect(bool holds, const char* promise) {
   exit(1);
 }
 
-using Start = std::unique_ptr<Backend> (*)(uint32_t, Refusal*);
+using Start = std::unique_ptr<Backend> (*)(uint32_t, uint32_t, Refusal*);
 
 struct Input {
   int file;
   std::vector<uint8_t> content;
+  std::vector<Copies> files;  // the same file on two drives
 };
 
 Input open_input(const char* path) {
-  Input input = {open(path, O_RDONLY), {}};
+  Input input = {open(path, O_RDONLY), {}, {}};
   struct stat status;
   expect(input.file >= 0 && fstat(input.file, &status) == 0, "the input opens");
   input.content.resize(status.st_size);
+  input.files = {{input.file, input.file}};
   expect(pread(input.file, input.content.data(), status.st_size, 0) == status.st_size, "the input is read");
   return input;
 }
@@ -52,15 +55,15 @@ Region* allocate(uint64_t bytes) {
 
 void callers_share_a_backend(const Input& input, Start start) {
   Refusal refusal;
-  std::unique_ptr<Backend> backend = start(3, &refusal);
+  std::unique_ptr<Backend> backend = start(3, 2, &refusal);
   expect(backend != nullptr, "the backend starts");
   std::atomic<int> finished{0};
   auto caller = [&](uint64_t seed) {
     for (uint64_t i = 0; i < 20; ++i) {
       const uint64_t offset = (seed * 7919 + i * 104729) % (input.content.size() - 1), length = input.content.size() - offset;
       Region* region = allocate(length + 2 * kPage);
-      auto batch = std::make_shared<Batch>(std::vector<Read>{{0, offset, length, region, 0}}, [&] { ++finished; });
-      backend->push(cut_into_blocks(batch, {input.file}));
+      auto batch = std::make_shared<Batch>(std::vector<Read>{{0, offset, length, region, 0}}, i % 3, [&] { ++finished; });
+      backend->push(cut_into_blocks(batch, input.files));
       if (i % 3 == 0) region->close();
       if (i % 3 != 0) {
         expect(batch->wait(0).error == 0, "a read inside the file succeeds");
@@ -78,14 +81,14 @@ void callers_share_a_backend(const Input& input, Start start) {
 void ending_gives_up_what_waits(const Input& input, Start start) {
   for (int i = 0; i < 10; ++i) {
     Refusal refusal;
-    std::unique_ptr<Backend> backend = start(2, &refusal);
+    std::unique_ptr<Backend> backend = start(2, 2, &refusal);
     const uint64_t length = input.content.size(), span = length + kPage - length % kPage;
     Region* region = allocate(8 * span);
     std::atomic<bool> finished{false};
     std::vector<Read> reads;
     for (uint64_t r = 0; r < 8; ++r) reads.push_back({0, 0, length, region, r * span});
-    auto batch = std::make_shared<Batch>(std::move(reads), [&] { finished = true; });
-    std::vector<Block> blocks = cut_into_blocks(batch, {input.file});
+    auto batch = std::make_shared<Batch>(std::move(reads), 0, [&] { finished = true; });
+    std::vector<Block> blocks = cut_into_blocks(batch, input.files);
     std::thread waiter([&] {
       for (uint32_t r = 0; r < batch->size(); ++r) {
         const int error = batch->wait(r).error;
@@ -100,13 +103,40 @@ void ending_gives_up_what_waits(const Input& input, Start start) {
   }
 }
 
+void urgent_blocks_go_first() {
+  Region* region = allocate(16 * kPage);
+  const std::vector<Copies> files = {{7, -1}, {-1, 8}, {9, 10}};
+  BlockQueue queue;
+  std::vector<std::shared_ptr<Batch>> batches;
+  const auto add = [&](uint32_t file, uint32_t urgency) {
+    batches.push_back(std::make_shared<Batch>(std::vector<Read>{{file, 0, 10, region, 0}}, urgency, [] {}));
+    for (Block& block : cut_into_blocks(batches.back(), files)) queue.push(std::move(block));
+  };
+  const auto next = [&](uint32_t drive) {
+    Block block;
+    if (!queue.pop(drive, &block)) return -1;
+    const int file = block.file();
+    block.fail(ECANCELED);
+    return file;
+  };
+  add(0, 1), add(2, 1), add(1, 1), add(2, 0), add(0, 2), add(2, 2);
+  expect(next(1) == 10, "the more urgent block comes first, from the copy of the drive that asks");
+  queue.hurry(batches[5].get());
+  expect(next(0) == 9, "a hurried block overtakes");
+  expect(queue.remove(batches[0].get()).size() == 1, "a batch can be taken back");
+  expect(next(0) == 9 && next(0) == 7 && next(0) == -1, "a drive gets blocks of its files only, in order");
+  expect(next(1) == 8 && queue.remove(nullptr).empty(), "nothing is left");
+  region->forget();
+}
+
 // The results a kernel may give for one block, played by hand: 10,000 bytes from file offset 100.
 void short_reads_are_continued() {
   using Step = Block::Step;
   const auto play = [](std::vector<int64_t> results) {
     Region* region = allocate(4 * kPage);
-    auto batch = std::make_shared<Batch>(std::vector<Read>{{0, 100, 10000, region, 0}}, [] {});
-    Block block = std::move(cut_into_blocks(batch, {-1})[0]);
+    auto batch = std::make_shared<Batch>(std::vector<Read>{{0, 100, 10000, region, 0}}, 0, [] {});
+    const std::vector<Copies> none = {{-1}};
+    Block block = std::move(cut_into_blocks(batch, none)[0]);
     expect(block.bytes() == 3 * kPage && block.offset() == 0, "a block is whole pages");
     for (size_t i = 0; i + 1 < results.size(); ++i) {
       expect(block.advance(results[i]) == Step::again, "a short or interrupted read goes on");
@@ -132,7 +162,7 @@ void short_reads_are_continued() {
 // Last of all, because it cannot be undone: from here on io_uring_enter fails in every thread.
 void a_ring_that_breaks_fails_its_reads(const Input& input) {
   Refusal refusal;
-  std::unique_ptr<Backend> backend = start_uring(2, &refusal);
+  std::unique_ptr<Backend> backend = start_uring(2, 2, &refusal);
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 426, 0, 1),
@@ -145,8 +175,8 @@ void a_ring_that_breaks_fails_its_reads(const Input& input) {
   for (int i = 0; i < 2; ++i) {
     Region* region = allocate(input.content.size() + kPage);
     const Read read = {0, 0, input.content.size(), region, 0};
-    auto batch = std::make_shared<Batch>(std::vector<Read>{read}, [] {});
-    backend->push(cut_into_blocks(batch, {input.file}));
+    auto batch = std::make_shared<Batch>(std::vector<Read>{read}, 0, [] {});
+    backend->push(cut_into_blocks(batch, input.files));
     expect(batch->wait(0).error == EPERM, "a read the kernel refuses to start fails by its error");
     region->forget();
   }
@@ -157,12 +187,13 @@ void a_ring_that_breaks_fails_its_reads(const Input& input) {
 int main(int, char** arguments) {
   const Input input = open_input(arguments[1]);
   Refusal refusal;
-  const bool has_uring = start_uring(1, &refusal) != nullptr;
+  const bool has_uring = start_uring(1, 1, &refusal) != nullptr;
   for (Start start : {start_threads, start_uring}) {
     if (start == start_uring && !has_uring) continue;
     callers_share_a_backend(input, start);
     ending_gives_up_what_waits(input, start);
   }
+  urgent_blocks_go_first();
   short_reads_are_continued();
   if (has_uring) a_ring_that_breaks_fails_its_reads(input);
   puts("ok");

@@ -7,7 +7,7 @@ import { patternFile, scratchFolder } from './scratch.js'
 const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 const folder = scratchFolder()
 const { file } = patternFile(folder, 'file', 1_000_123)
-const parts = ['batch', 'buffer_table', 'pread_backend', 'region', 'ring', 'uring_backend']
+const parts = ['batch', 'block_queue', 'buffer_table', 'pread_backend', 'region', 'ring', 'uring_backend']
 const sources = ['test/stress.cc', ...parts.map((part) => `native/${part}.cc`)]
 
 const compile = (name: string, flags: readonly string[]) => {
