@@ -31,35 +31,33 @@ export class Fifo implements EvictionPolicy {
 /** Experts read with plain blocking reads when they are needed and forgotten afterwards: the simplest source there is. */
 export class BlockingExperts implements ExpertSource {
   readonly region: Region
-  readonly slots: number
   reads = 0
   readonly #checkpoint: Checkpoint
-  readonly #bytes: number
 
-  constructor(checkpoint: Checkpoint, slots: number) {
+  constructor(checkpoint: Checkpoint) {
     this.#checkpoint = checkpoint
-    this.slots = slots
-    this.#bytes = Math.max(
-      ...checkpoint.plan.map(({ index, ffn }) => (ffn === 'moe' ? checkpoint.experts(index).bytes : 0))
+    const sizes = checkpoint.plan.map(({ index, ffn }) =>
+      ffn === 'moe' ? checkpoint.experts(index).bytes : 0
     )
-    this.region = allocRegion(slots * this.#bytes)
+    this.region = allocRegion(Math.max(...sizes))
   }
 
   begin(layer: number, ids: Int32Array) {
     const area = this.#checkpoint.experts(layer)
-    return {
-      take: (i: number): number => {
-        const at = i * this.#bytes
-        const descriptor = openSync(this.#checkpoint.files[area.file]!, 'r')
-        const got = readSync(descriptor, this.region.view(at, area.bytes), 0, area.bytes, area.base(ids[i]!))
-        closeSync(descriptor)
-        if (got !== area.bytes) throw new Error(`${got} of ${area.bytes} bytes of an expert could be read`)
-        this.reads++
-        return at
-      },
-      end: () => undefined,
-      abort: () => undefined
+    let given = 0
+    const arrive = (positions: Int32Array, bases: Float64Array): number => {
+      if (given === ids.length) return 0
+      const descriptor = openSync(this.#checkpoint.files[area.file]!, 'r')
+      const target = this.region.view(0, area.bytes)
+      const got = readSync(descriptor, target, 0, area.bytes, area.base(ids[given]!))
+      closeSync(descriptor)
+      if (got !== area.bytes) throw new Error(`${got} of ${area.bytes} bytes of an expert could be read`)
+      this.reads++
+      positions[0] = given++
+      bases[0] = 0
+      return 1
     }
+    return { arrive, end: () => undefined, abort: () => undefined }
   }
 }
 
@@ -87,7 +85,7 @@ export class Probe implements Layer {
 
 /** Generates with all three parts swapped. */
 export const customEngine = async (dir: string, ids: readonly number[], maxTokens: number) => {
-  const experts = new BlockingExperts(await openCheckpoint(dir), 4)
+  const experts = new BlockingExperts(await openCheckpoint(dir))
   const probes: Probe[] = []
   const model = await openModel(dir, {
     cacheSlots: 24,

@@ -37,7 +37,7 @@ describe('examples', () => {
 
   const open = async () => {
     const checkpoint = await openCheckpoint(modelDir)
-    const source = new BlockingExperts(checkpoint, 6)
+    const source = new BlockingExperts(checkpoint)
     const expected = (layer: number, expert: number) => {
       const area = checkpoint.experts(layer)
       const bytes = readFileSync(checkpoint.files[area.file]!)

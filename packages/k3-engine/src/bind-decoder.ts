@@ -1,4 +1,3 @@
-import { widen } from '@k3/bf16-linear'
 import { createVectorOps, foldKeyWeight } from '@k3/vector-ops'
 import type { K3Config } from './config.js'
 import { Decoder } from './decoder.js'
@@ -15,10 +14,12 @@ import type { CustomParts } from './model-options.js'
 import { Scratch } from './scratch.js'
 import { type OnSpan, unwatched, watchLayer } from './spans.js'
 import { layerTensorName } from './tensor-names.js'
-import type { Weights } from './weights-location.js'
+import type { Trunk } from './trunk.js'
 
 /** What the decoder is made from. */
 export interface DecoderSources {
+  readonly trunk: Trunk
+  /** What layers and head are bound to: the trunk, or what a caller made of it. */
   readonly weights: WeightSource
   /** Null when no layer has experts. */
   readonly experts: ExpertSource | null
@@ -50,14 +51,13 @@ export const bindDecoder = (
     watch: watchOf(layer)
   })
   const watch = watchOf(null)
-  const embed = embedding(weights.tensor('language_model.model.embed_tokens.weight'), config.hiddenSize)
   if (experts !== null) mlps.bind(experts.region)
   return new Decoder({
     config,
     ops: watch(ops, { residualMix: 'head.mix', rmsNorm: 'head.norm' }),
     scratch,
     layers: plan.map((row) => bindLayer(row, parts(row.index), sources)),
-    embed: watch({ embed }, { embed: 'embed.row' }).embed,
+    trunk: watch(sources.trunk, { embed: 'embed.rows', enter: 'trunk.wait' }),
     finalMix: mixKey(weights, 'language_model.model.output_attn_res'),
     finalNorm: weights.vector('language_model.model.norm.weight'),
     head: watch(weights.linears(['language_model.lm_head.weight']), { apply: 'head.logits' })
@@ -93,12 +93,3 @@ const layerNorms = (index: number, weights: WeightSource): LayerNorms => ({
 
 const mixKey = (weights: WeightSource, name: string): Float32Array =>
   foldKeyWeight(weights.vector(`${name}_norm.weight`), weights.vector(`${name}_proj.weight`))
-
-/** Reads embedding rows one by one: a table of gigabytes is never loaded for a few of its rows. */
-const embedding = (table: Weights, width: number) => (id: number, out: Float32Array, row: number) => {
-  const first = 2 * id * width
-  const source = ArrayBuffer.isView(table)
-    ? new Uint8Array(table.buffer, table.byteOffset + first, 2 * width)
-    : { region: table.region, offset: table.offset + first }
-  out.set(widen(source, width), row * width)
-}

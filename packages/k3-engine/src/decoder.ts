@@ -4,6 +4,7 @@ import { type DecoderLayer, forwardLayer, type LayerRows } from './decoder-layer
 import type { LayerState, Linears } from './interfaces.js'
 import { ResidualStream } from './residual-stream.js'
 import type { Scratch } from './scratch.js'
+import type { Trunk } from './trunk.js'
 
 /** The bound parts of a decoder. */
 export interface DecoderParts {
@@ -11,8 +12,7 @@ export interface DecoderParts {
   readonly ops: VectorOps
   readonly scratch: Scratch
   readonly layers: readonly DecoderLayer[]
-  /** Writes the embedding of `id` to row `row` of `out`, f32 [tokens, hidden]. */
-  readonly embed: (id: number, out: Float32Array, row: number) => void
+  readonly trunk: Trunk
   readonly finalMix: Float32Array
   readonly finalNorm: Float32Array
   readonly head: Linears
@@ -37,16 +37,22 @@ export class Decoder {
     }
   }
 
-  /** Advances the states by a chunk of at most `scratch.maxTokens` ids; the result stays in the stream's prefix. */
+  /**
+   * Advances the states by a chunk of at most `scratch.maxTokens` ids; the result stays in the stream's prefix.
+   * `withLogits`: `logits` will be called after it.
+   */
   async advance(
     ids: ArrayLike<number>,
     states: readonly (LayerState | null)[],
+    withLogits: boolean,
     after: AfterLayer
   ): Promise<void> {
-    const { layers, embed } = this.parts
-    for (let row = 0; row < ids.length; row++) embed(ids[row]!, this.stream.prefix, row)
+    const { layers, trunk } = this.parts
+    trunk.begin(withLogits)
+    trunk.embed(ids, this.stream.prefix)
     this.stream.restart(ids.length)
     for (let i = 0; i < layers.length; i++) {
+      trunk.enter(i)
       forwardLayer(layers[i]!, states[i]!, this.stream, this.#rows)
       const pause = after(i, this)
       if (pause !== undefined) await pause
@@ -55,11 +61,12 @@ export class Decoder {
 
   /** Logits of the last `count` tokens of the chunk that was advanced. out: f32 [count, vocab] */
   logits(count: number, out: Float32Array): void {
-    const { finalMix, finalNorm, head, ops } = this.parts
+    const { finalMix, finalNorm, head, ops, trunk } = this.parts
     const { tokens, width, eps } = this.stream
     const { mixed } = this.#rows
     ops.residualMix(this.stream.sources(), finalMix, eps, mixed, tokens)
     ops.rmsNorm(mixed, finalNorm, eps, mixed, tokens)
+    trunk.enter(null)
     head.apply(count === tokens ? mixed : mixed.subarray((tokens - count) * width), [out], count)
   }
 }

@@ -1,6 +1,9 @@
-import { createExpertCache, type EvictionPolicy, type ExpertCache, type ExpertPlan } from '@k3/moe-cache'
-import { allocRegion, type Batch, openReader, paddedBytes, type Reader, type Region } from '@k3/uring'
+import { createExpertCache, type EvictionPolicy, type ExpertCache } from '@k3/moe-cache'
+import type { Reader, Region } from '@k3/uring'
 import type { Checkpoint } from './checkpoint/types.js'
+import { DiskBatch } from './expert-batch.js'
+import { ExpertLookahead, type LookaheadStatistics } from './expert-lookahead.js'
+import { ExpertSlots } from './expert-slots.js'
 import type { ExpertBatch, ExpertSource } from './interfaces.js'
 
 /** Settings of `DiskExperts`. */
@@ -8,8 +11,6 @@ export interface DiskExpertsSettings {
   /** Experts kept in memory, over all layers. */
   readonly slots: number
   readonly policy: 'lru' | 'lfu' | 'layer-lru' | EvictionPolicy
-  readonly backend: 'auto' | 'io_uring' | 'pread'
-  readonly direct: 'auto' | 'on' | 'off'
   /** Called once for each expert that was read, before anything multiplies with it; throws when it is unusable. */
   readonly inspect: (layer: number, expert: number, base: number) => void
 }
@@ -20,131 +21,65 @@ export interface ExpertTraffic {
   readonly misses: number
   /** Bytes asked of the disk for experts. */
   readonly bytesRead: number
+  readonly lookahead: LookaheadStatistics
 }
 
-// The reader's contract: a byte keeps its position within a page of this size.
-const PAGE_BYTES = 4096
-
-/** Bytes of memory one expert slot takes, whatever the expert's position in its file. */
-export const expertSlotBytes = (expertBytes: number): number => paddedBytes(PAGE_BYTES - 1, expertBytes)
+/** Of a model without experts. */
+export const NO_EXPERT_TRAFFIC: ExpertTraffic = {
+  hits: 0,
+  misses: 0,
+  bytesRead: 0,
+  lookahead: { predicted: [], chosen: [], usedReads: 0, wastedReads: 0, wastedBytes: 0 }
+}
 
 /** Experts streamed from the shards into a cache of page-aligned slots: one batch of reads for the misses of a layer. */
 export class DiskExperts implements ExpertSource {
-  readonly region: Region
-  readonly slots: number
-  readonly #checkpoint: Checkpoint
   readonly #settings: DiskExpertsSettings
   readonly #cache: ExpertCache
-  readonly #reader: Reader
-  readonly #slotBytes: number
-  #bytesRead = 0
+  readonly #slots: ExpertSlots
+  readonly #lookahead: ExpertLookahead
 
-  constructor(checkpoint: Checkpoint, settings: DiskExpertsSettings) {
-    const moeLayers = checkpoint.plan.filter(({ ffn }) => ffn === 'moe')
-    const expertBytes = Math.max(...moeLayers.map(({ index }) => checkpoint.experts(index).bytes))
-    this.slots = settings.slots
-    this.#checkpoint = checkpoint
+  /** The reader's files are those of the checkpoint; it stays the caller's. */
+  constructor(checkpoint: Checkpoint, reader: Reader, settings: DiskExpertsSettings) {
+    const { slots, policy, inspect } = settings
+    const { topK } = checkpoint.config.moe
     this.#settings = settings
-    this.#cache = createExpertCache({
-      slots: settings.slots,
-      topK: checkpoint.config.moe.topK,
-      policy: settings.policy
-    })
-    this.#slotBytes = expertSlotBytes(expertBytes)
-    this.region = allocRegion(this.#slotBytes * settings.slots)
-    this.#reader = openReader(checkpoint.files, { direct: settings.direct, backend: settings.backend })
+    this.#cache = createExpertCache({ slots, topK, policy })
+    this.#slots = new ExpertSlots(checkpoint, reader, slots)
+    this.#lookahead = new ExpertLookahead({ cache: this.#cache, slots: this.#slots, reserve: topK, inspect })
+  }
+
+  get region(): Region {
+    return this.#slots.region
   }
 
   begin(layer: number, ids: Int32Array): ExpertBatch {
-    const area = this.#checkpoint.experts(layer)
-    const plan = this.#cache.plan(layer, ids)
-    const reads = []
-    for (let m = 0; m < plan.missCount; m++) {
-      const i = plan.misses[m]!
-      const at = plan.slots[i]! * this.#slotBytes
-      reads.push({ file: area.file, offset: area.base(ids[i]!), length: area.bytes, region: this.region, at })
-    }
-    this.#bytesRead += reads.length * area.bytes
-    try {
-      const batch = reads.length === 0 ? null : this.#reader.submit(reads)
-      return new DiskBatch(this, plan, batch)
-    } catch (error) {
-      this.#cache.abort(plan)
-      throw error
-    }
+    const lookahead = this.#lookahead
+    lookahead.claim(layer, ids)
+    if (ids.length > this.#cache.slots - lookahead.pending) lookahead.settle()
+    return new DiskBatch({
+      cache: this.#cache,
+      slots: this.#slots,
+      layer,
+      ids,
+      inspect: this.#settings.inspect,
+      awaitJoined: (other, expert) => lookahead.finish(other, expert)
+    })
   }
 
-  /** Where the expert in `slot` starts in the region: reads keep a byte's position within its page. */
-  baseOf(layer: number, expert: number, slot: number): number {
-    return slot * this.#slotBytes + (this.#checkpoint.experts(layer).base(expert) % PAGE_BYTES)
-  }
-
-  inspect(layer: number, expert: number, base: number): void {
-    this.#settings.inspect(layer, expert, base)
-  }
-
-  close(plan: ExpertPlan, keep: boolean): void {
-    if (keep) this.#cache.commit(plan)
-    else this.#cache.abort(plan)
-  }
-
-  /** How experts are read, e.g. `io_uring, direct`. */
-  get backend(): string {
-    const { backend, files } = this.#reader.info
-    return `${backend}, ${files.every(({ direct }) => direct) ? 'direct' : 'through the page cache'}`
+  /** Starts to read what a layer will probably ask for, likeliest first; changes nothing but when bytes arrive. */
+  expect(layer: number, ids: Int32Array): void {
+    this.#lookahead.predict(layer, ids)
   }
 
   traffic(): ExpertTraffic {
     const { hits, misses } = this.#cache.stats()
-    return { hits, misses, bytesRead: this.#bytesRead }
+    return { hits, misses, bytesRead: this.#slots.bytesRead, lookahead: this.#lookahead.statistics() }
   }
 
-  async dispose(): Promise<void> {
-    await this.#reader.close()
-    this.region.close()
-  }
-}
-
-class DiskBatch implements ExpertBatch {
-  readonly #owner: DiskExperts
-  readonly #plan: ExpertPlan
-  readonly #reads: Batch | null
-
-  constructor(owner: DiskExperts, plan: ExpertPlan, reads: Batch | null) {
-    this.#owner = owner
-    this.#plan = plan
-    this.#reads = reads
-  }
-
-  take(i: number): number {
-    const { layer, experts, slots, misses, missCount } = this.#plan
-    const base = this.#owner.baseOf(layer, experts[i]!, slots[i]!)
-    let miss = 0
-    while (miss < missCount && misses[miss] !== i) miss++
-    if (miss < missCount) {
-      this.#reads!.wait(miss)
-      this.#owner.inspect(layer, experts[i]!, base)
-    }
-    return base
-  }
-
-  end(): void {
-    this.#owner.close(this.#plan, true)
-  }
-
-  abort(): void {
-    // a slot may be claimed again at once, so no read may still be writing into it
-    for (let miss = 0; miss < this.#plan.missCount; miss++) settle(this.#reads!, miss)
-    this.#owner.close(this.#plan, false)
-  }
-}
-
-/** Waits for a read whatever becomes of it; false when it failed, which changes nothing: the batch is given up. */
-const settle = (reads: Batch, index: number): boolean => {
-  try {
-    reads.wait(index)
-    return true
-  } catch {
-    return false
+  /** Gives the memory back once no read uses it any more. */
+  close(): void {
+    this.#lookahead.settle()
+    this.#slots.close()
   }
 }

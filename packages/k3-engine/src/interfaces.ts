@@ -11,15 +11,19 @@ export interface WeightSource {
   linears(names: readonly string[]): Linears
   /** A tensor as f32, in a new array. */
   vector(name: string): Float32Array
-  /** The raw bytes of a tensor where they lie. */
-  tensor(name: string): Weights
+  /** An op over the raw bytes of a matrix. `bind` is called once for each place they may lie; asks for the one of now. */
+  tensor<Op>(name: string, bind: (weights: Weights) => Op): () => Op
 }
 
-/** Some experts of one layer, resident until `end` or `abort`. */
+/** Some experts of one layer, on their way into memory. */
 export interface ExpertBatch {
-  /** Waits until expert i of the batch is in memory; returns the byte offset of its run in the source's region. */
-  take(i: number): number
-  /** Gives the experts back to the cache. */
+  /**
+   * Waits until an expert is in memory that was not given out yet, and gives all there are: `positions[i]`, where in the
+   * batch's ids it is, and `bases[i]`, the byte offset of its run in the source's region. They stay until the next call.
+   * Returns how many; 0 when all were given out before.
+   */
+  arrive(positions: Int32Array, bases: Float64Array): number
+  /** Gives the experts back to the cache; all were given out. */
   end(): void
   /** Gives the batch up after a failure: waits for reads in flight, keeps nothing that is half read. */
   abort(): void
@@ -29,9 +33,7 @@ export interface ExpertBatch {
 export interface ExpertSource {
   /** The memory all experts are placed in. */
   readonly region: { readonly handle: object; readonly bytes: number }
-  /** The most experts one batch can hold. */
-  readonly slots: number
-  /** Starts reading whatever of the distinct experts `ids` is not resident, and returns at once. */
+  /** Starts reading whatever of the distinct experts `ids` is not resident, and returns at once. Any number of them. */
   begin(layer: number, ids: Int32Array): ExpertBatch
 }
 

@@ -2,7 +2,8 @@ import type { ExpertMlp } from '@k3/mxfp4'
 import type { Router, VectorOps } from '@k3/vector-ops'
 import type { K3Config } from './config.js'
 import { ExpertGroups } from './expert-groups.js'
-import type { ExpertBatch, ExpertSource, Layer, LayerState, Linears } from './interfaces.js'
+import { ExpertWave } from './expert-wave.js'
+import type { ExpertSource, Layer, LayerState, Linears } from './interfaces.js'
 import type { LayerParts } from './layer-parts.js'
 import type { Scratch } from './scratch.js'
 import type { Watch } from './spans.js'
@@ -16,7 +17,7 @@ export interface Routing {
 
 /**
  * Route, project down, run the chosen experts, norm, project up, add the shared experts (docs/spec/SPEC.md §8.3).
- * The reads of a batch are submitted first and the shared experts computed while they fly.
+ * The reads are submitted first; shared experts and hits are computed while they fly, each missed expert when it is there.
  */
 export class LatentMoe implements Layer {
   /** Of the last forward call. */
@@ -65,7 +66,7 @@ export class LatentMoe implements Layer {
     this.#router = watch(router, { route: 'router.route' })
     this.#latentNorm = weights.vector(name('routed_expert_norm.weight'))
     this.#groups = new ExpertGroups(scratch.maxTokens, topK, expertCount)
-    this.#wave = new ExpertWave(this.#groups)
+    this.#wave = new ExpertWave(this.#groups, topK)
     this.#rows = moeRows(config, scratch)
     const choices = scratch.maxTokens * topK
     this.routing = { chosen: new Int32Array(choices), weights: new Float32Array(choices) }
@@ -83,29 +84,31 @@ export class LatentMoe implements Layer {
     this.#router.route(logits, chosen, weights, tokens)
     this.#groups.group(chosen, tokens, moe.topK)
     this.#runExperts(out, tokens)
-    this.#mlp.combine(pairs, this.#groups.pairOf, weights, routed, tokens)
+    this.#mlp.combine(pairs, this.#wave.pairOf, weights, routed, tokens)
     this.#ops.rmsNorm(routed, this.#latentNorm, rmsNormEps, routed, tokens)
     this.#up.apply(routed, [raised], tokens)
     this.#ops.add(raised, out, out, tokens * hiddenSize)
   }
 
-  /** Every chosen expert into its pairs, in waves of what the source can hold; the shared experts into `out`. */
+  /** The shared experts into `out` while the others are on their way, then each that has arrived into its pairs. */
   #runExperts(out: Float32Array, tokens: number): void {
     const { count, experts } = this.#groups
-    for (let first = 0; first < count; first += this.#source.slots) {
-      const last = Math.min(count, first + this.#source.slots)
-      const reads = this.#source.begin(this.#index, experts.subarray(first, last))
-      const batch = this.#watch(reads, { take: 'experts.wait' })
-      try {
-        if (first === 0) this.#shared(out, tokens)
-        this.#wave.load(batch, first, last)
-        this.#mlp.apply(this.#rows.latent, this.#wave, this.#rows.pairs)
-      } catch (error) {
-        batch.abort()
-        throw error
+    const wave = this.#wave
+    const reads = this.#source.begin(this.#index, experts.subarray(0, count))
+    const batch = this.#watch(reads, { arrive: 'experts.wait' })
+    try {
+      this.#shared(out, tokens)
+      wave.restart()
+      for (;;) {
+        wave.accept(batch.arrive(wave.positions, wave.bases))
+        if (wave.count === 0) break
+        this.#mlp.apply(this.#rows.latent, wave, this.#rows.pairs)
       }
-      batch.end()
+    } catch (error) {
+      batch.abort()
+      throw error
     }
+    batch.end()
   }
 
   #shared(out: Float32Array, tokens: number): void {
@@ -113,31 +116,6 @@ export class LatentMoe implements Layer {
     const length = tokens * this.#config.moe.sharedExpertCount * this.#config.moe.intermediateSize
     this.#ops.situGlu(sharedGate, sharedUp, this.#config.situ, sharedGate, length)
     this.#sharedDown.apply(sharedGate, [out], tokens)
-  }
-}
-
-/** The experts of one batch as the expert MLP takes them. Pair numbers stay those of the whole chunk. */
-class ExpertWave {
-  count = 0
-  readonly bases: Float64Array
-  readonly starts: Int32Array
-  readonly tokens: Int32Array
-  readonly #groups: ExpertGroups
-
-  constructor(groups: ExpertGroups) {
-    this.#groups = groups
-    this.bases = new Float64Array(groups.experts.length)
-    this.starts = new Int32Array(groups.starts.length)
-    this.tokens = groups.tokens
-  }
-
-  load(batch: ExpertBatch, first: number, last: number): void {
-    this.count = last - first
-    for (let i = 0; i < this.count; i++) {
-      this.bases[i] = batch.take(i)
-      this.starts[i] = this.#groups.starts[first + i]!
-    }
-    this.starts[this.count] = this.#groups.starts[last]!
   }
 }
 

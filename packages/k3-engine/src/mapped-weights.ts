@@ -1,12 +1,14 @@
 import { createLinear, createLinearGroup, widen } from '@k3/bf16-linear'
 import { mapReadOnly, type Region } from '@k3/uring'
 import type { Checkpoint, Extent } from './checkpoint/types.js'
-import type { Linears, WeightSource } from './interfaces.js'
+import type { Linears } from './interfaces.js'
 import type { NativeChoice } from './layer-parts.js'
+import { EMBEDDING, type Trunk } from './trunk.js'
 import type { Weights } from './weights-location.js'
 
 /** Trunk weights read through read-only mappings of the shards: what is used is paged in, nothing is copied. */
-export class MappedWeights implements WeightSource {
+export class MappedWeights implements Trunk {
+  readonly bytesRead = 0
   readonly #checkpoint: Checkpoint
   readonly #native: NativeChoice
   readonly #regions = new Map<number, Region>()
@@ -19,8 +21,9 @@ export class MappedWeights implements WeightSource {
   linears(names: readonly string[]): Linears {
     return createLinearGroup(
       names.map((name) => {
-        const { shape } = this.#checkpoint.extent(name)
-        return createLinear({ weights: this.tensor(name), rows: shape[0]!, cols: shape[1]! }, this.#native)
+        const extent = this.#checkpoint.extent(name)
+        const [rows, cols] = extent.shape as [number, number]
+        return createLinear({ weights: this.#locate(extent), rows, cols }, this.#native)
       })
     )
   }
@@ -34,11 +37,26 @@ export class MappedWeights implements WeightSource {
     return new Float32Array(bytes.buffer)
   }
 
-  tensor(name: string): Weights {
-    return this.#locate(this.#checkpoint.extent(name))
+  tensor<Op>(name: string, bind: (weights: Weights) => Op): () => Op {
+    const op = bind(this.#locate(this.#checkpoint.extent(name)))
+    return () => op
   }
 
-  /** Unmaps the shards; ops that are still bound keep theirs until they are collected. */
+  embed(ids: ArrayLike<number>, out: Float32Array): void {
+    const { region, offset } = this.#locate(this.#checkpoint.extent(EMBEDDING))
+    const width = this.#checkpoint.config.hiddenSize
+    for (let row = 0; row < ids.length; row++)
+      out.set(widen({ region, offset: offset + 2 * ids[row]! * width }, width), row * width)
+  }
+
+  begin(): void {
+    // pages come when they are touched
+  }
+
+  enter(): void {
+    // likewise
+  }
+
   close(): void {
     for (const region of this.#regions.values()) region.close()
     this.#regions.clear()

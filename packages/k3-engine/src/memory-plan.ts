@@ -1,6 +1,6 @@
 import type { Checkpoint } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
-import { expertSlotBytes } from './experts.js'
+import { expertSlotBytes } from './expert-slots.js'
 import { modelTensors, tensorBytes, trunkTensors } from './tensor-names.js'
 
 /** One component of the plan, in bytes, and why it is that much. */

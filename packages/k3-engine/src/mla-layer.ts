@@ -1,4 +1,4 @@
-import { createMla, type Mla, type MlaCache, type MlaInputs } from '@k3/mla'
+import { createMla, type Mla, MlaCache, type MlaInputs } from '@k3/mla'
 import type { VectorOps } from '@k3/vector-ops'
 import type { Layer, LayerState, Linears } from './interfaces.js'
 import type { LayerParts } from './layer-parts.js'
@@ -10,7 +10,8 @@ const LATENT_NORM_EPS = 1e-6
 /** Gated multi-head latent attention with its projections (docs/spec/SPEC.md §7). */
 export class MlaLayer implements Layer {
   readonly #ops: VectorOps
-  readonly #mla: Mla
+  readonly #mla: () => Mla
+  readonly #rowLength: number
   readonly #project: Linears
   readonly #queryUp: Linears
   readonly #output: Linears
@@ -25,15 +26,12 @@ export class MlaLayer implements Layer {
     const { headCount: heads, queryRank, latentRank: latentDim, nopeDim, sharedKeyDim, valueDim } = config.mla
     const name = (suffix: string) => layerTensorName(index, `self_attn.${suffix}`)
     this.#ops = watch(ops, { rmsNorm: 'attention.query-norm' })
-    const mla = createMla(
-      { heads, nopeDim, sharedKeyDim, valueDim, latentDim, normEps: LATENT_NORM_EPS },
-      {
-        kvNorm: weights.vector(name('kv_a_layernorm.weight')),
-        kvUp: weights.tensor(name('kv_b_proj.weight'))
-      },
-      native
+    const shape = { heads, nopeDim, sharedKeyDim, valueDim, latentDim, normEps: LATENT_NORM_EPS }
+    const kvNorm = weights.vector(name('kv_a_layernorm.weight'))
+    this.#rowLength = latentDim + sharedKeyDim
+    this.#mla = weights.tensor(name('kv_b_proj.weight'), (kvUp) =>
+      watch(createMla(shape, { kvNorm, kvUp }, native), { forward: 'attention.mla' })
     )
-    this.#mla = watch(mla, { forward: 'attention.mla' })
     const linears = (label: string, names: string[]) =>
       watch(weights.linears(names.map((linear) => name(`${linear}.weight`))), { apply: `attention.${label}` })
     this.#project = linears('project', ['q_a_proj', 'kv_a_proj_with_mqa', 'g_proj'])
@@ -52,14 +50,14 @@ export class MlaLayer implements Layer {
   }
 
   createState(): MlaCache {
-    return this.#mla.createCache()
+    return new MlaCache(this.#rowLength, new Float32Array(0), 0)
   }
 
   forward(x: Float32Array, state: LayerState | null, out: Float32Array, tokens: number): void {
     this.#project.apply(x, this.#projected, tokens)
     this.#ops.rmsNorm(this.#queryLow, this.#queryNorm, LATENT_NORM_EPS, this.#queryLow, tokens)
     this.#queryUp.apply(this.#queryLow, this.#queries, tokens)
-    this.#mla.forward(this.#inputs, state as MlaCache, this.#mixed, tokens)
+    this.#mla().forward(this.#inputs, state as MlaCache, this.#mixed, tokens)
     this.#output.apply(this.#mixed, [out], tokens)
   }
 }

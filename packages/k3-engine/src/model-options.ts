@@ -2,6 +2,7 @@ import type { EvictionPolicy } from '@k3/moe-cache'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
 import type { OnSpan } from './spans.js'
+import type { TrunkPlacement } from './trunk-placement.js'
 
 /** Settings of `openModel`. None of them changes a bit of the logits, except `layers` and `parts`. */
 export interface ModelOptions {
@@ -15,6 +16,18 @@ export interface ModelOptions {
   readonly chunkTokens?: number
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
+  /**
+   * Where the always-active weights lie: mapped files (the default), all in memory of their own, or read again for each
+   * token ahead of the computation.
+   */
+  readonly trunk?: TrunkPlacement['mode']
+  /** Layers that stay in memory when the trunk is streamed. Default: none. */
+  readonly pinnedLayers?: readonly number[]
+  /** Buffers layers are streamed into, of the largest layer's size; at least 2, the default. */
+  readonly ringLayers?: number
+  /** How shards are read. Default: io_uring where it is to be had, past the page cache where the file system allows it. */
+  readonly backend?: 'auto' | 'io_uring' | 'pread'
+  readonly direct?: 'auto' | 'on' | 'off'
   /**
    * Told about each native call and each wait for the disk, when it has ended; for measuring. Costs nothing when absent.
    */

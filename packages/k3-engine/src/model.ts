@@ -20,12 +20,18 @@ export interface ModelParts {
   readonly decoder: Decoder
   readonly tokenizer: KimiTokenizer | null
   readonly memory: MemoryPlan
-  readonly traffic: () => ExpertTraffic
+  readonly traffic: () => ModelTraffic
   readonly backend: string
   readonly notices: readonly string[]
   /** What a saved session has to agree with; read from the shards when it is first asked for. */
   readonly identity: () => Promise<SessionIdentity>
   readonly dispose: () => Promise<void>
+}
+
+/** Counts since a model was opened. */
+export interface ModelTraffic extends ExpertTraffic {
+  /** Bytes asked of the disk for layers, head and embedding rows; 0 when they are mapped. */
+  readonly trunkBytesRead: number
 }
 
 /** What one layer did with the last token of a chunk; arrays are copies. */
@@ -73,12 +79,12 @@ export class Model implements AsyncDisposable {
     return this.#parts.memory
   }
 
-  /** Hits, misses and bytes of the expert cache since the model was opened. */
-  get traffic(): ExpertTraffic {
+  /** Hits and misses of the expert cache, and what was read from the disk, since the model was opened. */
+  get traffic(): ModelTraffic {
     return this.#parts.traffic()
   }
 
-  /** How experts are read, e.g. `io_uring, direct`. */
+  /** How shards are read, e.g. `io_uring, direct`. */
   get backend(): string {
     return this.#parts.backend
   }
@@ -190,7 +196,8 @@ export class Model implements AsyncDisposable {
     for (let first = 0; first < ids.length; first += chunk) {
       const part = Array.prototype.slice.call(ids, first, first + chunk) as number[]
       const last = first + part.length === ids.length
-      await decoder.advance(part, state.layers, (layer) => {
+      const isWanted = last || out.length === ids.length * vocab
+      await decoder.advance(part, state.layers, isWanted, (layer) => {
         observe?.(this.#observe(layer))
         onProgress?.(first + (part.length * (layer + 1)) / this.#mixers.length, ids.length)
         return this.#pause(signal)

@@ -3,19 +3,22 @@ import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { createPool } from '@k3/task-pool'
 import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
+import { openReader, type Reader } from '@k3/uring'
 import { availableMemory } from './available-memory.js'
 import { bindDecoder } from './bind-decoder.js'
 import { openCheckpoint } from './checkpoint/open-checkpoint.js'
 import type { Checkpoint } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
 import { ExpertMlps } from './expert-mlps.js'
-import { DiskExperts } from './experts.js'
+import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
 import { planMemory } from './memory-plan.js'
 import { Model } from './model.js'
 import type { ModelOptions } from './model-options.js'
+import { openTrunk } from './open-trunk.js'
 import { identityOf } from './session-file/identity.js'
-import { MappedWeights } from './weights.js'
+import { choosePlacement } from './trunk-placement.js'
+import { mostHeadRows } from './trunk-segments.js'
 
 // Enough columns for a matrix to be worth its pass over memory, and about 40 MB of scratch for the released model.
 const CHUNK_TOKENS = 64
@@ -24,7 +27,7 @@ const PLANNED_CONTEXT_TOKENS = 4096
 
 /**
  * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,
- * dtype and shape is checked first; the trunk is mapped, experts are read when a token needs them.
+ * dtype and shape is checked first. The trunk lies where `trunk` says, experts are read when a token needs them.
  * @throws ERR_K3_CONFIG_*, ERR_K3_TENSORS, ERR_K3_EXPERT_LAYOUT, ERR_SAFETENSORS_*, ERR_TOKENIZER_* for a bad folder
  * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
  */
@@ -35,6 +38,11 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
     throw badOption('onSpan', 'a function', options.onSpan)
   const checkpoint = await openCheckpoint(dir)
   const plan = firstLayers(checkpoint, options.layers)
+  const placement = choosePlacement(options, {
+    layerCount: plan.length,
+    vocabSize: checkpoint.config.vocabSize,
+    mostHeadRows: mostHeadRows(checkpoint, plan)
+  })
   const tokenizer = openTokenizer(dir, checkpoint)
   const threads = wholeNumber('threads', options.threads, availableParallelism())
   const chunkTokens = wholeNumber('chunkTokens', options.chunkTokens, CHUNK_TOKENS)
@@ -44,23 +52,27 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
     contextTokens: Math.min(PLANNED_CONTEXT_TOKENS, checkpoint.config.contextLength),
     cacheSlots: options.cacheSlots === undefined ? null : options.cacheSlots
   })
+  const { backend = 'auto', direct = 'auto' } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
   const closers: (() => void | Promise<void>)[] = [() => pool.close()]
   try {
-    const weights = new MappedWeights(checkpoint, native)
-    closers.unshift(() => weights.close())
+    const reader = openReader(checkpoint.files, { direct, backend })
+    closers.unshift(() => reader.close())
+    const trunk = openTrunk(placement, { checkpoint, plan, reader, native, chunkTokens })
+    closers.unshift(() => trunk.close())
     const mlps = new ExpertMlps(checkpoint, native)
     const experts = plan.some(({ ffn }) => ffn === 'moe')
-      ? openExperts(checkpoint, memory.cacheSlots, mlps, options)
+      ? openExperts(checkpoint, reader, memory.cacheSlots, mlps, options)
       : null
-    closers.unshift(async () => experts?.dispose())
+    closers.unshift(() => experts?.close())
     const custom = options.parts
     const source = experts === null || custom?.experts === undefined ? experts : custom.experts(experts)
-    const trunk = custom?.weights === undefined ? weights : custom.weights(weights)
+    const weights = custom?.weights === undefined ? trunk : custom.weights(trunk)
     const wrap = custom?.layer === undefined ? null : custom.layer
     const decoder = bindDecoder(checkpoint.config, plan, {
-      weights: trunk,
+      trunk,
+      weights,
       experts: source,
       mlps,
       native,
@@ -73,9 +85,12 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       decoder,
       tokenizer,
       memory,
-      traffic: () => (experts === null ? { hits: 0, misses: 0, bytesRead: 0 } : experts.traffic()),
+      traffic: () => ({
+        ...(experts === null ? NO_EXPERT_TRAFFIC : experts.traffic()),
+        trunkBytesRead: trunk.bytesRead
+      }),
       notices: checkpoint.notices,
-      backend: experts === null ? 'no experts' : experts.backend,
+      backend: describeReader(reader),
       identity: once(() => identityOf(checkpoint, plan)),
       dispose: () => closeAll(closers)
     })
@@ -85,17 +100,20 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   }
 }
 
+/** How shards are read, e.g. `io_uring, direct`. */
+const describeReader = ({ info: { backend, files } }: Reader): string =>
+  `${backend}, ${files.every(({ direct }) => direct) ? 'direct' : 'through the page cache'}`
+
 const openExperts = (
   checkpoint: Checkpoint,
+  reader: Reader,
   slots: number,
   mlps: ExpertMlps,
   { parts }: ModelOptions
 ): DiskExperts =>
-  new DiskExperts(checkpoint, {
+  new DiskExperts(checkpoint, reader, {
     slots,
     policy: parts?.policy === undefined ? 'lru' : parts.policy,
-    backend: 'auto',
-    direct: 'auto',
     inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
   })
 
@@ -134,7 +152,20 @@ const openTokenizer = (dir: string, { config }: Checkpoint): Tokenizer | null =>
 const isReleasedModel = ({ layerCount, hiddenSize, vocabSize }: Checkpoint['config']): boolean =>
   layerCount === 93 && hiddenSize === 7168 && vocabSize === 163_840
 
-const OPTIONS = ['threads', 'isa', 'cacheSlots', 'chunkTokens', 'layers', 'onSpan', 'parts']
+const OPTIONS = [
+  'threads',
+  'isa',
+  'cacheSlots',
+  'chunkTokens',
+  'layers',
+  'trunk',
+  'pinnedLayers',
+  'ringLayers',
+  'backend',
+  'direct',
+  'onSpan',
+  'parts'
+]
 const PARTS = ['policy', 'experts', 'weights', 'layer']
 
 /** A misspelt setting would be ignored without a word. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { modelDir } from '@k3/demo-model'
 import { createPool } from '@k3/task-pool'
 import { loadTokenizer } from '@k3/tokenizer'
+import { openReader } from '@k3/uring'
 import { createVectorOps } from '@k3/vector-ops'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
@@ -12,11 +13,13 @@ import { ExpertMlps } from '../src/expert-mlps.js'
 import { DiskExperts } from '../src/experts.js'
 import { KdaLayer } from '../src/kda-layer.js'
 import { LatentMoe } from '../src/latent-moe.js'
+import { MappedWeights } from '../src/mapped-weights.js'
 import { MlaLayer } from '../src/mla-layer.js'
+import { openTrunk } from '../src/open-trunk.js'
 import { Scratch } from '../src/scratch.js'
 import { unwatched } from '../src/spans.js'
 import { layerTensorName } from '../src/tensor-names.js'
-import { MappedWeights } from '../src/weights.js'
+import { choosePlacement } from '../src/trunk-placement.js'
 
 const pool = createPool({ threads: 2 })
 const native = { pool, isa: 'auto' as const }
@@ -31,14 +34,10 @@ afterAll(async () => {
 })
 
 const experts = (slots: number, backend: 'io_uring' | 'pread' | 'auto') => {
-  const source = new DiskExperts(checkpoint, {
-    slots,
-    policy: 'lru',
-    backend,
-    direct: 'auto',
-    inspect: () => undefined
-  })
-  closers.push(() => source.dispose())
+  const reader = openReader(checkpoint.files, { backend })
+  const source = new DiskExperts(checkpoint, reader, { slots, policy: 'lru', inspect: () => undefined })
+  closers.push(() => source.close())
+  closers.push(() => reader.close())
   return source
 }
 
@@ -76,11 +75,16 @@ describe.each(['dense', 'kda', 'mla', 'moe'] as const)('the built-in %s layer', 
   for (const { name, run } of layerCases(() => layer(kind))) it(name, run)
 })
 
-describe('the built-in weights', () => {
+describe.each(['mmap', 'resident', 'stream'] as const)('the built-in weights, trunk %s', (mode) => {
   const names = [1, 2].map((i) => layerTensorName(i, 'self_attn.q_proj.weight')) as [string, string]
   const open = async () => {
-    const source = new MappedWeights(checkpoint, native)
+    const { config, plan } = checkpoint
+    const sizes = { layerCount: plan.length, vocabSize: config.vocabSize, mostHeadRows: 100 }
+    const reader = openReader(checkpoint.files)
+    const parts = { checkpoint, plan, reader, native, chunkTokens: 1 }
+    const source = openTrunk(choosePlacement({ trunk: mode }, sizes), parts)
     closers.push(() => source.close())
+    closers.push(() => reader.close())
     const shapes = names.map((name) => checkpoint.extent(name).shape) as never
     return { source, names, shapes, matrix: (name: string) => source.vector(name), tolerance: 1e-6 }
   }

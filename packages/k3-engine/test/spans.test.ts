@@ -20,7 +20,9 @@ describe('a watched model', () => {
     })
     const blocks = (layer: number | null) =>
       new Set(spans.filter((span) => span.layer === layer).map(({ name }) => name))
-    expect(blocks(null)).toEqual(new Set(['embed.row', 'head.mix', 'head.norm', 'head.logits']))
+    expect(blocks(null)).toEqual(
+      new Set(['embed.rows', 'trunk.wait', 'head.mix', 'head.norm', 'head.logits'])
+    )
     const residual = ['residual.mix', 'residual.norm', 'residual.add']
     const kda = ['attention.project', 'attention.decay-up', 'attention.kda', 'attention.output']
     expect(blocks(0)).toEqual(new Set([...residual, ...kda, 'dense.gate-up', 'dense.situ', 'dense.down']))

@@ -1,5 +1,5 @@
 export type { Batch } from './batch.js'
 export { UringError } from './errors.js'
 export { paddedBytes, type Read } from './placement.js'
-export { backendInfo, type FileCopies, openReader, type Reader } from './reader.js'
+export { backendInfo, openReader, type Reader } from './reader.js'
 export { allocRegion, mapReadOnly, type Region } from './region.js'

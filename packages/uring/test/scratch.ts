@@ -39,7 +39,7 @@ export const modesFor = (file: string): Mode[] => {
 }
 
 export const withReader = async (
-  paths: string[],
+  paths: Parameters<typeof openReader>[0],
   options: Parameters<typeof openReader>[1],
   use: (reader: Reader) => void | Promise<void>
 ) => {

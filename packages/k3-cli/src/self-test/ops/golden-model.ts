@@ -25,7 +25,7 @@ class GoldenWeights implements WeightSource {
     return createLinearGroup(
       names.map((name) => {
         const [rows, cols] = [this.#golden.size(name, -2), this.#golden.size(name, -1)]
-        return createLinear({ weights: this.tensor(name), rows, cols }, this.#native)
+        return createLinear({ weights: this.#golden.bytes(name), rows, cols }, this.#native)
       })
     )
   }
@@ -34,8 +34,9 @@ class GoldenWeights implements WeightSource {
     return this.#golden.f32(name)
   }
 
-  tensor(name: string): Uint8Array {
-    return this.#golden.bytes(name)
+  tensor<Op>(name: string, bind: (weights: Uint8Array) => Op): () => Op {
+    const op = bind(this.#golden.bytes(name))
+    return () => op
   }
 }
 
@@ -58,8 +59,8 @@ export const goldenParts = (one: OpCase, native: NativeChoice, maxTokens: number
   watch: unwatched
 })
 
-/** The mixture of experts of a golden; `slots` experts are given out at a time. */
-export const goldenMoe = (one: OpCase, parts: LayerParts, slots: number): LatentMoe => {
+/** The mixture of experts of a golden; at most `atOnce` experts are given out at a time. */
+export const goldenMoe = (one: OpCase, parts: LayerParts, atOnce: number): LatentMoe => {
   const { moe, situ } = parts.config
   const index = dimension(one, 'layer')
   const prefix = `language_model.model.layers.${index}.block_sparse_moe.experts`
@@ -71,12 +72,18 @@ export const goldenMoe = (one: OpCase, parts: LayerParts, slots: number): Latent
   runs.forEach((run, expert) => void region.view(expert * bytes.length, bytes.length).set(run.bytes))
   const source: ExpertSource = {
     region,
-    slots,
-    begin: (_layer, ids) => ({
-      take: (i) => ids[i]! * bytes.length,
-      end: () => undefined,
-      abort: () => undefined
-    })
+    begin: (_layer, ids) => {
+      let given = 0
+      const arrive = (positions: Int32Array, bases: Float64Array): number => {
+        const count = Math.min(atOnce, ids.length - given)
+        for (let i = 0; i < count; i++) {
+          positions[i] = given
+          bases[i] = ids[given++]! * bytes.length
+        }
+        return count
+      }
+      return { arrive, end: () => undefined, abort: () => undefined }
+    }
   }
   const spec = { latent: moe.latentSize, inner: moe.intermediateSize, topK: moe.topK, ...situ, layout }
   const mlp = createExpertMlp(spec, region, parts.native)

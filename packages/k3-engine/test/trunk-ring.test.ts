@@ -1,0 +1,160 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type RingSegment, TrunkRing } from '../src/trunk-ring.js'
+
+const FAULT = 'a segment that cannot be read'
+
+/** Memory by place, filled when a load has ended; complains about a load into a place that another still fills. */
+class FakeDrive {
+  readonly log: string[] = []
+  readonly memory = new Map<number, number>()
+  readonly #filling = new Set<number>()
+  /** Segments that fail. */
+  readonly broken = new Set<number>()
+  /** The place nobody may write to now. */
+  inUse = -1
+
+  readonly load = (segment: number, place: number) => {
+    expect(this.#filling.has(place)).toBe(false)
+    expect(place).not.toBe(this.inUse)
+    this.#filling.add(place)
+    this.memory.delete(place)
+    this.log.push(`read ${segment}`)
+    return {
+      wait: () => {
+        this.log.push(`wait ${segment}`)
+        if (this.broken.has(segment)) throw new Error(FAULT)
+        this.#filling.delete(place)
+        this.memory.set(place, segment)
+      },
+      drop: () => {
+        this.log.push(`drop ${segment}`)
+        this.#filling.delete(place)
+      }
+    }
+  }
+
+  use(ring: TrunkRing, segment: number): void {
+    this.inUse = -1
+    const place = ring.use(segment)
+    expect(this.memory.get(place)).toBe(segment)
+    this.inUse = place
+  }
+
+  pass(ring: TrunkRing, segments: readonly number[], withHead = true): string[] {
+    const from = this.log.length
+    this.inUse = -1
+    ring.begin(withHead)
+    for (const segment of segments) this.use(ring, segment)
+    return this.log.slice(from)
+  }
+
+  tryPass(ring: TrunkRing, segments: readonly number[], withHead: boolean): void {
+    try {
+      this.pass(ring, segments, withHead)
+    } catch (error) {
+      expect((error as Error).message).toBe(FAULT)
+    }
+  }
+}
+
+const layers = (count: number, pinned: readonly number[] = []): RingSegment[] =>
+  Array.from({ length: count }, (_, layer) => ({ layer, isPinned: pinned.includes(layer) }))
+const head: RingSegment = { layer: null, isPinned: false }
+
+describe('a ring of buffers', () => {
+  it('reads the next segment as soon as a buffer is free, and on into the next pass', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(4), 2, drive.load)
+    const first = ['read 0', 'read 1', 'wait 0', 'read 2', 'wait 1', 'read 3', 'wait 2', 'read 0', 'wait 3']
+    expect(drive.pass(ring, [0, 1, 2, 3])).toEqual(first)
+    const second = ['read 1', 'wait 0', 'read 2', 'wait 1', 'read 3', 'wait 2', 'read 0', 'wait 3']
+    expect(drive.pass(ring, [0, 1, 2, 3])).toEqual(second)
+  })
+
+  it('reads a pinned segment once', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(4, [1, 3]), 2, drive.load)
+    drive.pass(ring, [0, 1, 2, 3])
+    drive.pass(ring, [0, 1, 2, 3])
+    expect(drive.log.filter((line) => line === 'read 1' || line === 'read 3')).toHaveLength(2)
+  })
+
+  it('reads nothing again when all of it fits', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing([...layers(2), head], 3, drive.load)
+    drive.pass(ring, [0, 1, 2])
+    expect(drive.pass(ring, [0, 1, 2])).toEqual([])
+  })
+
+  it('reads the head only in passes that need it', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing([...layers(3), head], 2, drive.load)
+    drive.pass(ring, [0, 1, 2], false)
+    drive.pass(ring, [0, 1, 2], false)
+    expect(drive.log).not.toContain('read 3')
+    drive.pass(ring, [0, 1, 2, 3])
+    expect(drive.log.filter((line) => line === 'read 3')).toHaveLength(1)
+  })
+
+  it('starts over after a pass that ended in the middle, and drops what was on its way', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(5), 3, drive.load)
+    drive.pass(ring, [0, 1])
+    expect(drive.pass(ring, [0, 1, 2, 3, 4]).slice(0, 4)).toEqual(['drop 2', 'drop 3', 'read 0', 'read 1'])
+  })
+
+  it('gives a fault to whoever needs the segment, and can read it later', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(3), 2, drive.load)
+    drive.broken.add(1)
+    ring.begin(true)
+    drive.use(ring, 0)
+    expect(() => drive.use(ring, 1)).toThrow(FAULT)
+    drive.broken.clear()
+    drive.pass(ring, [0, 1, 2])
+  })
+
+  it('ends what is on its way when it is closed', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(3), 2, drive.load)
+    ring.begin(true)
+    ring.close()
+    expect(drive.log).toEqual(['read 0', 'read 1', 'drop 0', 'drop 1'])
+  })
+
+  it('never gives a place that holds something else, whatever passes end early, fail or go backwards', () => {
+    const shape = fc.record({
+      pinned: fc.array(fc.boolean(), { minLength: 1, maxLength: 6 }),
+      heads: fc.nat(2),
+      buffers: fc.integer({ min: 2, max: 4 })
+    })
+    const pass = fc.record({
+      withHead: fc.boolean(),
+      stop: fc.nat(8),
+      broken: fc.option(fc.nat(7)),
+      again: fc.option(fc.nat(7))
+    })
+    const property = fc.property(
+      shape,
+      fc.array(pass, { maxLength: 8 }),
+      ({ pinned, heads, buffers }, passes) => {
+        const segments = pinned.map((isPinned, layer): RingSegment => ({ layer, isPinned }))
+        for (let i = 0; i < heads; i++) segments.push(head)
+        const drive = new FakeDrive()
+        const ring = new TrunkRing(segments, buffers, drive.load)
+        for (const { withHead, stop, broken, again } of passes) {
+          drive.broken.clear()
+          if (broken !== null) drive.broken.add(broken)
+          const end = Math.min(stop, withHead ? segments.length : pinned.length)
+          const order = Array.from({ length: end }, (_, segment) => segment)
+          if (again !== null) order.push(again % pinned.length)
+          drive.tryPass(ring, order, withHead)
+        }
+        drive.inUse = -1
+        ring.close()
+      }
+    )
+    fc.assert(property, { numRuns: 500 })
+  })
+})
