@@ -12,6 +12,10 @@ export interface ModelFlags {
   readonly cacheSlots?: number
   readonly chunkTokens?: number
   readonly layers?: number
+  readonly trunk?: NonNullable<ModelOptions['trunk']>
+  readonly lookahead?: number
+  readonly backend?: NonNullable<ModelOptions['backend']>
+  readonly direct?: NonNullable<ModelOptions['direct']>
 }
 
 /** A flag of the commands that generate tokens. */
@@ -40,10 +44,25 @@ export const withRunFlags = (command: Command): Command =>
       'prompt tokens that go through a layer together (default: 64)',
       wholeNumber(1)
     )
+    .addOption(
+      new Option('--trunk <mode>', 'where the always-active weights lie (default: mmap)').choices([
+        'resident',
+        'mmap',
+        'stream'
+      ])
+    )
+    .option(
+      '--lookahead <n>',
+      'experts to predict for the next layer and read early (default: 0)',
+      wholeNumber(0)
+    )
+    .addOption(new Option('--backend <name>', 'how shards are read').choices(['auto', 'io_uring', 'pread']))
+    .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
 /** The engine's options for those flags; an absent one keeps the engine's default. */
-export const modelOptions = ({ threads, isa, cacheSlots, chunkTokens, layers }: ModelFlags): ModelOptions => {
-  const options = { threads, isa, cacheSlots, chunkTokens, layers }
+export const modelOptions = (flags: ModelFlags): ModelOptions => {
+  const { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct } = flags
+  const options = { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 

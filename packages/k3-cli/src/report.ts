@@ -27,7 +27,7 @@ export const draftsText = ({ passes, drafted, accepted }: NonNullable<RunReport[
 
 /** The one line at the end of a run. */
 export const reportLine = (report: RunReport, model: Model): string => {
-  const { hits, misses, bytesRead } = model.traffic
+  const { hits, misses, bytesRead, trunkBytesRead } = model.traffic
   const decodeMs = report.totalMs - report.firstTokenMs
   const steps = Math.max(1, report.ids.length - 1)
   const hitRate = hits + misses === 0 ? 'none used' : `${((100 * hits) / (hits + misses)).toFixed(1)} % hits`
@@ -36,7 +36,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
     `${(decodeMs / steps / 1000).toFixed(3)} s/token`,
     `first after ${(report.firstTokenMs / 1000).toFixed(2)} s`,
     `expert cache ${hitRate}`,
-    `${(bytesRead / 1e9).toFixed(3)} GB read`,
+    `${((bytesRead + trunkBytesRead) / 1e9).toFixed(3)} GB read`,
     `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
     ...(report.speculation === null ? [] : [draftsText(report.speculation)]),
     report.finishReason
@@ -45,7 +45,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
 
 /** The object `--json` prints. Times in milliseconds, sizes in bytes. */
 export const reportJson = (report: RunReport, model: Model) => {
-  const { hits, misses, bytesRead } = model.traffic
+  const { hits, misses, bytesRead, trunkBytesRead, lookahead } = model.traffic
   return {
     ids: report.ids,
     text: report.answer.text,
@@ -61,7 +61,15 @@ export const reportJson = (report: RunReport, model: Model) => {
       misses,
       hit_rate: hits + misses === 0 ? null : hits / (hits + misses)
     },
-    bytes_read: bytesRead,
+    bytes_read: bytesRead + trunkBytesRead,
+    trunk_bytes_read: trunkBytesRead,
+    lookahead: {
+      predicted: lookahead.predicted,
+      chosen: lookahead.chosen,
+      used_reads: lookahead.usedReads,
+      wasted_reads: lookahead.wastedReads,
+      wasted_bytes: lookahead.wastedBytes
+    },
     peak_rss_bytes: peakRssBytes(),
     backend: model.backend
   }

@@ -45,6 +45,18 @@ describe('the logits of the tiny model', { timeout: 120_000 }, () => {
     expect((await logits('--threads', '1', '--cache-slots', String(slots))).equals(first)).toBe(true)
   })
 
+  const places = ['resident', 'mmap', 'stream'].flatMap((trunk) =>
+    ['io_uring', 'pread'].map((backend) => ({ trunk, backend }))
+  )
+  test.each(places)('have the same bits with the trunk $trunk, read with $backend', async (place) => {
+    const flags = ['--trunk', place.trunk, '--backend', place.backend]
+    for (const rest of [
+      ['--direct', 'off', '--chunk-tokens', '1', '--cache-slots', '4'],
+      ['--chunk-tokens', '3', '--cache-slots', '9']
+    ])
+      expect((await logits(...flags, ...rest)).equals(first)).toBe(true)
+  })
+
   test('have 512 finite numbers', () => {
     const numbers = new Float32Array(first.buffer.slice(first.byteOffset, first.byteOffset + first.length))
     expect([numbers.length, numbers.every(Number.isFinite)]).toEqual([512, true])

@@ -60,6 +60,8 @@ describe('k3 generate', () => {
         hit_rate: expect.any(Number)
       },
       bytes_read: expect.any(Number),
+      trunk_bytes_read: 0,
+      lookahead: { predicted: [], chosen: [], used_reads: 0, wasted_reads: 0, wasted_bytes: 0 },
       peak_rss_bytes: expect.any(Number),
       backend: expect.any(String)
     })

@@ -206,6 +206,7 @@ describe('k3 self-test --expected', { timeout: 60_000 }, () => {
     ['--hash-files without --expected', ['--hash-files']],
     ['--cache-slots for ops', ['--ops', fixture('ops'), '--cache-slots', '8']],
     ['--chunk-tokens for ops', ['--ops', fixture('ops'), '--chunk-tokens', '8']],
+    ['--trunk for ops', ['--ops', fixture('ops'), '--trunk', 'stream']],
     [
       '--hash-files for a file without hashes',
       ['--hash-files', '--model', modelDir, '--expected', expectedFile]

@@ -4,6 +4,7 @@ import { Decoder } from './decoder.js'
 import type { DecoderLayer, LayerNorms } from './decoder-layer.js'
 import { DenseMlp } from './dense-mlp.js'
 import type { ExpertMlps } from './expert-mlps.js'
+import { ExpertPredictor, type PredictorParts } from './expert-predictor.js'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import { KdaLayer } from './kda-layer.js'
 import { LatentMoe } from './latent-moe.js'
@@ -15,6 +16,7 @@ import { Scratch } from './scratch.js'
 import { type OnSpan, unwatched, watchLayer } from './spans.js'
 import { layerTensorName } from './tensor-names.js'
 import type { Trunk } from './trunk.js'
+import { HEAD } from './trunk-segments.js'
 
 /** What the decoder is made from. */
 export interface DecoderSources {
@@ -28,6 +30,8 @@ export interface DecoderSources {
   readonly chunkTokens: number
   /** Wraps or replaces a half of a layer; null for the layers as they are. */
   readonly wrap: NonNullable<CustomParts['layer']> | null
+  /** Null when nothing is read ahead of the router. */
+  readonly lookahead: Pick<PredictorParts, 'count' | 'expect'> | null
   /** Null when nobody watches. */
   readonly onSpan: OnSpan | null
 }
@@ -52,15 +56,23 @@ export const bindDecoder = (
   })
   const watch = watchOf(null)
   if (experts !== null) mlps.bind(experts.region)
+  const layers = plan.map((row) => bindLayer(row, parts(row.index), sources))
+  const { trunk, lookahead } = sources
+  const norms = layers.map((layer) => layer.norms)
+  const predictor =
+    lookahead === null
+      ? null
+      : new ExpertPredictor({ config, plan, norms, ops, weights, trunk, ...lookahead })
   return new Decoder({
     config,
     ops: watch(ops, { residualMix: 'head.mix', rmsNorm: 'head.norm' }),
     scratch,
-    layers: plan.map((row) => bindLayer(row, parts(row.index), sources)),
-    trunk: watch(sources.trunk, { embed: 'embed.rows', enter: 'trunk.wait' }),
+    layers,
+    trunk: watch(trunk, { embed: 'embed.rows', enter: 'trunk.wait' }),
+    predictor: predictor === null ? null : watch(predictor, { predict: 'lookahead.predict' }),
     finalMix: mixKey(weights, 'language_model.model.output_attn_res'),
     finalNorm: weights.vector('language_model.model.norm.weight'),
-    head: watch(weights.linears(['language_model.lm_head.weight']), { apply: 'head.logits' })
+    head: watch(weights.linears([HEAD]), { apply: 'head.logits' })
   })
 }
 

@@ -1,6 +1,7 @@
 import type { VectorOps } from '@k3/vector-ops'
 import type { K3Config } from './config.js'
 import { type DecoderLayer, forwardLayer, type LayerRows } from './decoder-layer.js'
+import type { ExpertPredictor } from './expert-predictor.js'
 import type { LayerState, Linears } from './interfaces.js'
 import { ResidualStream } from './residual-stream.js'
 import type { Scratch } from './scratch.js'
@@ -13,6 +14,8 @@ export interface DecoderParts {
   readonly scratch: Scratch
   readonly layers: readonly DecoderLayer[]
   readonly trunk: Trunk
+  /** Null when nothing is read ahead of the router. */
+  readonly predictor: ExpertPredictor | null
   readonly finalMix: Float32Array
   readonly finalNorm: Float32Array
   readonly head: Linears
@@ -47,13 +50,14 @@ export class Decoder {
     withLogits: boolean,
     after: AfterLayer
   ): Promise<void> {
-    const { layers, trunk } = this.parts
+    const { layers, trunk, predictor } = this.parts
     trunk.begin(withLogits)
     trunk.embed(ids, this.stream.prefix)
     this.stream.restart(ids.length)
     for (let i = 0; i < layers.length; i++) {
       trunk.enter(i)
       forwardLayer(layers[i]!, states[i]!, this.stream, this.#rows)
+      predictor?.predict(i + 1, this.stream)
       const pause = after(i, this)
       if (pause !== undefined) await pause
     }

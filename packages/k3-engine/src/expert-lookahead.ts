@@ -19,6 +19,8 @@ interface Pending {
   readonly expert: number
   readonly plan: ExpertPlan
   readonly batch: Batch
+  /** The layer chose without it. */
+  isInVain: boolean
 }
 
 /** What lookahead works with. */
@@ -76,9 +78,10 @@ export class ExpertLookahead {
   claim(layer: number, ids: Int32Array): void {
     this.#sweep()
     this.#count(layer, ids)
-    for (const { layer: other, expert, batch } of this.#pending) {
-      if (other === layer && ids.includes(expert)) batch.hurry()
-      else batch.giveUp()
+    for (const pending of this.#pending) {
+      pending.isInVain = pending.layer !== layer || !ids.includes(pending.expert)
+      if (pending.isInVain) pending.batch.giveUp()
+      else pending.batch.hurry()
     }
     this.#sweep()
   }
@@ -114,7 +117,7 @@ export class ExpertLookahead {
     const plan = cache.plan(layer, [expert])
     try {
       const batch = slots.read(plan, Int32Array.of(0), LOOKAHEAD_URGENCY)
-      this.#pending.push({ layer, expert, plan, batch })
+      this.#pending.push({ layer, expert, plan, batch, isInVain: false })
     } catch (error) {
       cache.abort(plan)
       throw error
@@ -144,6 +147,7 @@ export class ExpertLookahead {
       return fault
     }
     cache.commit(plan)
+    if (pending.isInVain) this.#waste(layer)
     return null
   }
 

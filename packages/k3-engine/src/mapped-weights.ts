@@ -57,6 +57,10 @@ export class MappedWeights implements Trunk {
     // likewise
   }
 
+  has(): boolean {
+    return true
+  }
+
   close(): void {
     for (const region of this.#regions.values()) region.close()
     this.#regions.clear()

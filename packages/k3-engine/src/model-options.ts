@@ -25,6 +25,11 @@ export interface ModelOptions {
   readonly pinnedLayers?: readonly number[]
   /** Buffers layers are streamed into, of the largest layer's size; at least 2, the default. */
   readonly ringLayers?: number
+  /**
+   * Experts to predict for the next layer and to read while the drive is idle, 0 to 256. Costs a product with the router
+   * a layer. Default 0.
+   */
+  readonly lookahead?: number
   /** How shards are read. Default: io_uring where it is to be had, past the page cache where the file system allows it. */
   readonly backend?: 'auto' | 'io_uring' | 'pread'
   readonly direct?: 'auto' | 'on' | 'off'

@@ -5,7 +5,7 @@ import { createPool } from '@k3/task-pool'
 import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
 import { openReader, type Reader } from '@k3/uring'
 import { availableMemory } from './available-memory.js'
-import { bindDecoder } from './bind-decoder.js'
+import { bindDecoder, type DecoderSources } from './bind-decoder.js'
 import { openCheckpoint } from './checkpoint/open-checkpoint.js'
 import type { Checkpoint } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
@@ -24,6 +24,8 @@ import { mostHeadRows } from './trunk-segments.js'
 const CHUNK_TOKENS = 64
 // What the memory plan sets aside for latents; they grow beyond it when a sequence does.
 const PLANNED_CONTEXT_TOKENS = 4096
+// The router's own limit.
+const MOST_PREDICTED = 256
 
 /**
  * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,
@@ -78,6 +80,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       native,
       chunkTokens,
       wrap,
+      lookahead: lookaheadOf(options, checkpoint, experts),
       onSpan: options.onSpan === undefined ? null : options.onSpan
     })
     return new Model({
@@ -116,6 +119,20 @@ const openExperts = (
     policy: parts?.policy === undefined ? 'lru' : parts.policy,
     inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
   })
+
+/** Who is told what the next layer will probably ask for. */
+const lookaheadOf = (
+  { lookahead = 0, parts }: ModelOptions,
+  { config }: Checkpoint,
+  experts: DiskExperts | null
+): DecoderSources['lookahead'] => {
+  const most = Math.min(MOST_PREDICTED, config.moe.expertCount)
+  if (!Number.isSafeInteger(lookahead) || lookahead < 0 || lookahead > most)
+    throw badOption('lookahead', `a whole number in 0 … ${most}`, lookahead)
+  if (lookahead === 0 || experts === null) return null
+  if (parts?.experts !== undefined) throw badOption('lookahead', '0 with experts of your own', lookahead)
+  return { count: lookahead, expect: (layer, ids) => experts.expect(layer, ids) }
+}
 
 const closeAll = async (closers: readonly (() => void | Promise<void>)[]): Promise<void> => {
   for (const close of closers) await close()
@@ -161,6 +178,7 @@ const OPTIONS = [
   'trunk',
   'pinnedLayers',
   'ringLayers',
+  'lookahead',
   'backend',
   'direct',
   'onSpan',

@@ -14,7 +14,8 @@ export type OnSpan = (span: Span) => void
 /**
  * Gives back a part that reports the named methods as spans, or the part itself when nobody watches. Blocks are `embed`,
  * `trunk` (`trunk.wait`: until what a layer begins with has been read), `residual`, `attention`, `dense`, `moe` (one product for router, latent and shared experts), `router`, `shared`,
- * `experts` (`experts.submit` starts reads, `experts.wait` waits for one), `latent` and `head`.
+ * `experts` (`experts.submit` starts reads, `experts.wait` waits for one), `latent`,
+ * `lookahead` and `head`.
  */
 export type Watch = <T extends object>(part: T, names: { readonly [M in keyof T]?: string }) => T
 

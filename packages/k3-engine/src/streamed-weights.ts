@@ -104,7 +104,11 @@ export class StreamedWeights implements Trunk {
   }
 
   enter(layer: number | null): void {
-    this.#ring.use(this.#sources.segments.findIndex((segment) => segment.layer === layer))
+    this.#ring.use(this.#firstOf(layer))
+  }
+
+  has(layer: number): boolean {
+    return this.#ring.has(this.#firstOf(layer))
   }
 
   close(): void {
@@ -112,6 +116,10 @@ export class StreamedWeights implements Trunk {
     this.#rows.close()
     for (const region of this.#regions.values()) region.close()
     this.#regions.clear()
+  }
+
+  #firstOf(layer: number | null): number {
+    return this.#sources.segments.findIndex((segment) => segment.layer === layer)
   }
 
   #load(segment: number, place: number): Loading {
@@ -179,6 +187,11 @@ class SegmentRead implements Loading {
 
   wait(): void {
     for (let i = 0; i < this.#count; i++) this.#batch.wait(i)
+  }
+
+  isOver(): boolean {
+    for (let i = 0; i < this.#count; i++) if (!this.#batch.ended(i)) return false
+    return true
   }
 
   drop(): void {

@@ -9,6 +9,8 @@ export interface RingSegment {
 export interface Loading {
   /** Blocks until all of it is there. @throws what kept it from arriving */
   wait(): void
+  /** Whether `wait` would return or throw at once. */
+  isOver(): boolean
   /** It is not needed any more: blocks until nothing writes into its place. */
   drop(): void
 }
@@ -74,6 +76,12 @@ export class TrunkRing {
     else this.#release((held, other) => held.pass <= this.#pass && other < segment)
     this.#readAhead()
     return this.#arrived(segment)
+  }
+
+  /** Whether a segment can be used without waiting. */
+  has(segment: number): boolean {
+    const held = this.#held[segment]!
+    return held !== null && (held.isThere || held.loading.isOver())
   }
 
   /** Ends what is on its way. */

@@ -27,6 +27,7 @@ class FakeDrive {
         this.#filling.delete(place)
         this.memory.set(place, segment)
       },
+      isOver: () => false,
       drop: () => {
         this.log.push(`drop ${segment}`)
         this.#filling.delete(place)
@@ -68,6 +69,7 @@ describe('a ring of buffers', () => {
     const ring = new TrunkRing(layers(4), 2, drive.load)
     const first = ['read 0', 'read 1', 'wait 0', 'read 2', 'wait 1', 'read 3', 'wait 2', 'read 0', 'wait 3']
     expect(drive.pass(ring, [0, 1, 2, 3])).toEqual(first)
+    expect([0, 1, 3].map((segment) => ring.has(segment))).toEqual([false, false, true])
     const second = ['read 1', 'wait 0', 'read 2', 'wait 1', 'read 3', 'wait 2', 'read 0', 'wait 3']
     expect(drive.pass(ring, [0, 1, 2, 3])).toEqual(second)
   })

@@ -46,8 +46,9 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   if ((expected === undefined) !== (model === undefined))
     throw new UsageError('--expected and --model need each other')
   if (hashFiles !== undefined && expected === undefined) throw new UsageError('--hash-files needs --expected')
-  if (ops !== undefined && expected === undefined && isForModels(flags))
-    throw new UsageError('--cache-slots and --chunk-tokens have no effect on --ops: it runs no model')
+  const idle = MODEL_FLAGS.find((flag) => flags[flag] !== undefined)
+  if (ops !== undefined && expected === undefined && idle !== undefined)
+    throw new UsageError(`--${kebabCase(idle)} has no effect on --ops: it runs no model`)
   const output = new Output(terminal)
   const checks: Check[] = []
   using pool = createPool({ threads: threads === undefined ? availableParallelism() : threads })
@@ -70,8 +71,10 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
   if (interrupt.signal.aborted) terminal.exitCode = EXIT.interrupted
 }
 
-const isForModels = ({ cacheSlots, chunkTokens }: SelfTestFlags): boolean =>
-  cacheSlots !== undefined || chunkTokens !== undefined
+/** Flags that say how a model is run. */
+const MODEL_FLAGS = ['cacheSlots', 'chunkTokens', 'trunk', 'lookahead', 'backend', 'direct'] as const
+
+const kebabCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 async function* chosenChecks(flags: SelfTestFlags, native: NativeChoice): AsyncGenerator<Check> {
   const { ops, expected, model, hashFiles = false } = flags

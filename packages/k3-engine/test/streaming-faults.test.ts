@@ -1,0 +1,220 @@
+import { cpSync, existsSync, mkdtempSync, rmSync, statfsSync, truncateSync } from 'node:fs'
+import path from 'node:path'
+import { modelDir } from '@k3/demo-model'
+import { createPool } from '@k3/task-pool'
+import { openReader, type Reader, UringError } from '@k3/uring'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
+import type { Checkpoint } from '../src/checkpoint/types.js'
+import { DiskExperts } from '../src/experts.js'
+import type { ExpertBatch, ExpertSource } from '../src/interfaces.js'
+import type { ModelOptions } from '../src/model-options.js'
+import { openModel } from '../src/open-model.js'
+import { openTrunk } from '../src/open-trunk.js'
+import { layerTensorName } from '../src/tensor-names.js'
+import { choosePlacement } from '../src/trunk-placement.js'
+import { codeOf, copyOfDemo, demoCase } from './demo-cases.js'
+
+const { prompt, output } = demoCase('raw-01')
+const answerOf = async (dir: string, options: ModelOptions) => {
+  await using model = await openModel(dir, { threads: 2, ...options })
+  return { ids: (await model.generate({ ids: prompt, maxTokens: 6 })).ids, backend: model.backend }
+}
+
+const pool = createPool({ threads: 1 })
+let checkpoint: Checkpoint
+beforeAll(async () => {
+  checkpoint = await openCheckpoint(modelDir)
+})
+afterAll(() => pool.close())
+
+/** A reader whose reads fail like those of a broken drive, as long as `isBroken` says so. */
+const failing = (reader: Reader, isBroken: () => boolean): Reader => {
+  const submit: Reader['submit'] = (reads, urgency) => {
+    const batch = reader.submit(reads, urgency)
+    const broken = isBroken()
+    const wait = (index: number) => {
+      batch.wait(index)
+      if (broken) throw new UringError('ERR_URING_READ', 'a file cannot be read: EIO')
+    }
+    const ended = (index: number) => batch.ended(index)
+    return { ...batch, wait, ended, giveUp: () => batch.giveUp(), hurry: () => batch.hurry() }
+  }
+  return Object.assign(Object.create(reader) as Reader, { submit })
+}
+
+const drain = (batch: ExpertBatch): number[] => {
+  const [positions, bases] = [new Int32Array(16), new Float64Array(16)]
+  const seen: number[] = []
+  for (let n = batch.arrive(positions, bases); n > 0; n = batch.arrive(positions, bases))
+    seen.push(...positions.subarray(0, n))
+  batch.end()
+  return seen.sort((a, b) => a - b)
+}
+
+describe('a drive that fails', () => {
+  it('gives its error to the layer that needs the experts, and loses no slot', async () => {
+    await using reader = openReader(checkpoint.files)
+    let isBroken = true
+    const inspect = () => undefined
+    const source = new DiskExperts(
+      checkpoint,
+      failing(reader, () => isBroken),
+      {
+        slots: 4,
+        policy: 'lru',
+        inspect
+      }
+    )
+    for (let i = 0; i < 5; i++) {
+      const batch = source.begin(2, Int32Array.of(1, 2, 3, 4))
+      expect(() => drain(batch)).toThrow(/EIO/)
+      batch.abort()
+    }
+    source.expect(2, Int32Array.of(5, 6))
+    isBroken = false
+    const all = Int32Array.from({ length: 16 }, (_, i) => i)
+    expect(drain(source.begin(2, all))).toEqual([...all])
+    source.close()
+  })
+
+  it('gives its error to the product that needs the trunk, and can be used again', async () => {
+    await using reader = openReader(checkpoint.files)
+    let isBroken = false
+    const { plan, config } = checkpoint
+    const sizes = { layerCount: plan.length, vocabSize: config.vocabSize, mostHeadRows: 100 }
+    const native = { pool, isa: 'auto' as const }
+    const broken = failing(reader, () => isBroken)
+    const trunk = openTrunk(choosePlacement({ trunk: 'stream' }, sizes), {
+      checkpoint,
+      plan,
+      reader: broken,
+      native,
+      chunkTokens: 1
+    })
+    const name = layerTensorName(2, 'self_attn.o_proj.weight')
+    const [rows, cols] = checkpoint.extent(name).shape as [number, number]
+    const linears = trunk.linears([name])
+    const x = new Float32Array(cols).fill(1)
+    const out = new Float32Array(rows)
+    isBroken = true
+    trunk.begin(true)
+    expect(() => linears.apply(x, [out], 1)).toThrow(/EIO/)
+    expect(() => trunk.embed([1], new Float32Array(config.hiddenSize))).toThrow(/EIO/)
+    isBroken = false
+    trunk.begin(true)
+    linears.apply(x, [out], 1)
+    expect(out.every(Number.isFinite)).toBe(true)
+    trunk.close()
+  })
+})
+
+describe('a shard that is cut off under an open model', () => {
+  it.each(['stream', 'resident'] as const)('ends the request by name, trunk %s', async (trunk) => {
+    const dir = copyOfDemo()
+    const { files } = await openCheckpoint(dir)
+    await using model = await openModel(dir, { trunk, cacheSlots: 4 })
+    const layer = checkpoint.extent(layerTensorName(9, 'self_attn.o_proj.weight'))
+    const cut = () => truncateSync(files[layer.file]!, layer.offset)
+    const run = model.forward(prompt, { observe: ({ layer: done }) => done === 0 && cut() })
+    // what had arrived before is computed with; nothing that had not is
+    expect(['resolved', 'ERR_URING_EOF']).toContain(await codeOf(run))
+    expect(await codeOf(model.forward(prompt))).not.toBe('resolved')
+  })
+})
+
+describe('a file system without direct reads', () => {
+  const shared = '/dev/shm'
+  const isTmpfs = existsSync(shared) && statfsSync(shared).type === 0x01021994
+  it('is read through the page cache, or refused when direct reads were asked for', async ({ skip }) => {
+    if (!isTmpfs) return skip('there is no tmpfs here')
+    const dir = mkdtempSync(path.join(shared, 'k3-engine-'))
+    try {
+      cpSync(modelDir, dir, { recursive: true })
+      const { ids, backend } = await answerOf(dir, { trunk: 'stream' })
+      expect(ids).toEqual(output.slice(0, 6))
+      // newer kernels read a tmpfs directly
+      if (backend.includes('page cache'))
+        expect(await codeOf(answerOf(dir, { direct: 'on' }))).toBe('ERR_URING_DIRECT')
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+})
+
+describe('a streamed model', () => {
+  it('can be aborted in the middle of a pass and run again', async () => {
+    await using model = await openModel(modelDir, {
+      threads: 2,
+      trunk: 'stream',
+      cacheSlots: 5,
+      lookahead: 4
+    })
+    const want = await model.forward(prompt)
+    for (const last of [0, 3, 11]) {
+      const control = new AbortController()
+      const observe = ({ layer }: { layer: number }) => layer === last && control.abort()
+      await expect(model.forward(prompt, { signal: control.signal, observe })).rejects.toThrow(/abort/)
+      expect(await model.forward(prompt)).toEqual(want)
+    }
+  })
+
+  it('is disposed with reads in flight', async () => {
+    for (const trunk of ['stream', 'resident'] as const) {
+      const model = await openModel(modelDir, { trunk, lookahead: 16, cacheSlots: 12 })
+      const session = model.createSession()
+      await session.append(prompt.slice(0, 1))
+      const running = codeOf(session.step(3))
+      await model[Symbol.asyncDispose]()
+      expect(['resolved', 'ERR_K3_DISPOSED']).toContain(await running)
+    }
+  })
+
+  it('refuses fewer slots than one token needs', async () => {
+    expect(await codeOf(openModel(modelDir, { cacheSlots: 3, trunk: 'stream' }))).toBe('ERR_K3_CACHE_SLOTS')
+  })
+})
+
+describe('a placement', () => {
+  const sizes = { layerCount: 4, vocabSize: 100, mostHeadRows: 30 }
+  it('is completed from what was asked for', () => {
+    expect(choosePlacement({}, sizes)).toEqual({
+      mode: 'mmap',
+      pinnedLayers: [],
+      ringLayers: 0,
+      headRows: 100
+    })
+    expect(choosePlacement({ trunk: 'resident' }, sizes)).toEqual({
+      mode: 'resident',
+      pinnedLayers: [0, 1, 2, 3],
+      ringLayers: 0,
+      headRows: 100
+    })
+    expect(choosePlacement({ trunk: 'stream', pinnedLayers: [3, 1, 3] }, sizes)).toEqual({
+      mode: 'stream',
+      pinnedLayers: [1, 3],
+      ringLayers: 2,
+      headRows: 30
+    })
+  })
+
+  it.each([
+    { trunk: 'tape' as 'stream' },
+    { pinnedLayers: [1] },
+    { trunk: 'resident' as const, ringLayers: 2 },
+    { trunk: 'stream' as const, ringLayers: 1 },
+    { trunk: 'stream' as const, pinnedLayers: [4] },
+    { trunk: 'stream' as const, pinnedLayers: [0.5] }
+  ])('is refused: %o', (options) => {
+    expect(() => choosePlacement(options, sizes)).toThrow(expect.objectContaining({ code: 'ERR_K3_OPTION' }))
+  })
+
+  it.each([-1, 17, 0.5])('refuses lookahead %d', async (lookahead) => {
+    expect(await codeOf(openModel(modelDir, { lookahead }))).toBe('ERR_K3_OPTION')
+  })
+
+  it('refuses lookahead with experts of the caller', async () => {
+    const parts = { experts: (builtIn: ExpertSource) => builtIn }
+    expect(await codeOf(openModel(modelDir, { lookahead: 1, parts }))).toBe('ERR_K3_OPTION')
+  })
+})
