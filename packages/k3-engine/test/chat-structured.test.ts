@@ -13,7 +13,7 @@ import { PrefixCache } from '../src/prefix-cache.js'
 import { createSampler } from '../src/sampler.js'
 import { seeded } from './random-schema.js'
 import { idsOf } from './random-walk.js'
-import { writeTinyModel } from './tiny-model.js'
+import { writeSyntheticModel } from './synthetic-model.js'
 
 const ajv = new Ajv2020({ strict: false })
 const messages = [{ role: 'user', content: 'Extract the person: Alice is 30 years old and lives in London.' }]
@@ -65,7 +65,7 @@ let tiny: Model
 let tinyDir: string
 beforeAll(async () => {
   model = await openModel(modelDir, { threads: 2 })
-  tinyDir = writeTinyModel(7n)
+  tinyDir = writeSyntheticModel('tiny', 7n)
   tiny = await openModel(tinyDir, { threads: 2 })
 })
 afterAll(async () => {

@@ -24,11 +24,14 @@ const writeTokenizer = (dir: string): void => {
   writeFileSync(path.join(dir, 'tokenizer_config.json'), JSON.stringify(shifted))
 }
 
-/** A folder with the tiny model: weights from a formula, which make it babble. The caller removes it. */
-export const writeTinyModel = (seed: bigint): string => {
-  const plan = planFolder('tiny')
+/**
+ * A folder with a model of this preset, `tiny` or `tiny-93`: weights from a formula, which make it babble, and a
+ * vocabulary of bytes. The caller removes it.
+ */
+export const writeSyntheticModel = (preset: 'tiny' | 'tiny-93', seed: bigint): string => {
+  const plan = planFolder(preset)
   const dir = writeFolder({ ...plan, headersOnly: true })
-  const filler = createFiller(geometryOf('tiny'), seed)
+  const filler = createFiller(geometryOf(preset), seed)
   plan.shards.forEach((records, i) => {
     const header = formatHeader(records)
     const table = parseHeader(header, { fileBytes: 'implied' })
