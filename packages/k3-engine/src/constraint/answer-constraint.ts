@@ -70,10 +70,10 @@ class AnswerForm {
     this.#masks = new GrammarMasks(vocabulary)
     this.#eos = eos
     this.#prose = new Uint32Array(vocabulary.words)
-    const structure = new Set([...this.#markup.markers, ...eos])
-    for (let id = 0; id < Math.min(vocabSize, tokenizer.vocabSize); id++) {
-      if (!structure.has(id)) this.#prose[id >>> 5]! |= 1 << (id & 31)
-    }
+    const known = Math.min(vocabSize, tokenizer.vocabSize)
+    this.#prose.fill(0xffffffff, 0, known >>> 5)
+    for (let id = known & ~31; id < known; id++) this.#prose[id >>> 5]! |= 1 << (id & 31)
+    for (const id of [...this.#markup.markers, ...eos]) this.#prose[id >>> 5]! &= ~(1 << (id & 31))
   }
 
   begin({ thinking, answer }: AnswerRules): Phase {

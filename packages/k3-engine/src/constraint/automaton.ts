@@ -82,7 +82,9 @@ export class Cell {
   step(byte: number): readonly Cell[] {
     if (this.next === null) return []
     const cells = this.frame.step(byte, this.next)
-    return this.frame.nullable ? [...cells, ...this.next.step(byte)] : cells
+    if (!this.frame.nullable) return cells
+    const after = this.next.step(byte)
+    return cells.length === 0 ? after : [...cells, ...after]
   }
 }
 

@@ -7,8 +7,11 @@ const WHOLE_DIGITS = 15
 const MINUS = 0x2d
 const POINT = 0x2e
 const ZERO = 0x30
+const NINE = 0x39
 
-const power = (n: number): bigint => 10n ** BigInt(n)
+// the least double has 324 + 16 digits after the point
+const POWERS: readonly bigint[] = Array.from({ length: 400 }, (_, n) => 10n ** BigInt(n))
+const power = (n: number): bigint => POWERS[n]!
 
 /** Bounds of a number, both inclusive; infinite where there is none. Their shortest decimal spelling counts. */
 export interface NumberBounds {
@@ -73,41 +76,51 @@ export class NumberFrames implements Frame {
   #first(byte: number, next: Cell, range: Magnitude): readonly Cell[] {
     const digit = byte - ZERO
     if (digit < 0 || digit > 9) return []
-    return this.#enter({ value: BigInt(digit), count: 1, fraction: null }, range, next)
+    return pushed(next, this.#enter({ value: BigInt(digit), count: 1, fraction: null }, range))
   }
 
-  #enter(digits: Digits, range: Magnitude, next: Cell): readonly Cell[] {
+  /** The place after these digits; null when nothing in range begins with them. */
+  #enter(digits: Digits, range: Magnitude): Frame | null {
     const completions = this.#completions(digits, range)
-    if (completions === '') return []
+    if (completions === '') return null
     let frame = this.#frames.get(completions)
     if (frame === undefined) {
       frame = this.#make(digits, range)
       this.#frames.set(completions, frame)
     }
-    return [next.push(frame)]
+    return frame
   }
 
   #make(digits: Digits, range: Magnitude): Frame {
-    const { value, count, fraction } = digits
+    // a place is reached on many stacks, and what follows it is the same on all of them
+    const known = new Map<number, Frame | null>()
     return {
       nullable: this.#mayEnd(digits, range),
       text: null,
       step: (byte, next) => {
-        if (byte === POINT) {
-          if (fraction !== null || this.#fraction === 0) return []
-          return this.#enter({ value, count, fraction: 0 }, range, next)
+        if (byte !== POINT && (byte < ZERO || byte > NINE)) return []
+        let then = known.get(byte)
+        if (then === undefined) {
+          then = this.#after(digits, byte, range)
+          known.set(byte, then)
         }
-        const digit = byte - ZERO
-        if (digit < 0 || digit > 9 || (fraction === null && value === 0n)) return []
-        if (fraction === this.#fraction) return []
-        const longer = {
-          value: value * 10n + BigInt(digit),
-          count: count + 1,
-          fraction: fraction === null ? null : fraction + 1
-        }
-        return this.#enter(longer, range, next)
+        return pushed(next, then)
       }
     }
+  }
+
+  #after({ value, count, fraction }: Digits, byte: number, range: Magnitude): Frame | null {
+    if (byte === POINT) {
+      if (fraction !== null || this.#fraction === 0) return null
+      return this.#enter({ value, count, fraction: 0 }, range)
+    }
+    if (fraction === null ? value === 0n : fraction === this.#fraction) return null
+    const longer = {
+      value: value * 10n + BigInt(byte - ZERO),
+      count: count + 1,
+      fraction: fraction === null ? null : fraction + 1
+    }
+    return this.#enter(longer, range)
   }
 
   #mayEnd({ value, fraction }: Digits, { low, high }: Magnitude): boolean {
@@ -137,6 +150,8 @@ export class NumberFrames implements Frame {
     return /\w/.test(parts) ? `${range === this.#negative}${parts}` : ''
   }
 }
+
+const pushed = (next: Cell, frame: Frame | null): readonly Cell[] => (frame === null ? [] : [next.push(frame)])
 
 const magnitude = (low: bigint, high: bigint, fraction: number): Magnitude | null => {
   if (low > high) return null

@@ -75,6 +75,23 @@ const follow = (place: Place, byte: number, kind: TextRun['kind']): Place | null
   return byte === BACKSLASH ? 'escape' : afterLead(byte)
 }
 
+const PLACES: readonly Place[] = [
+  'lead',
+  'escape',
+  ...(Object.keys(WITHIN) as Exclude<Place, 'lead' | 'escape'>[])
+]
+
+/** The number of the place between two characters in a `placeTable`, and what stands there for none. */
+export const BETWEEN = 0
+export const NO_PLACE = 0xff
+
+/** Where text of a kind goes on: u8 [places, 256], the number of the next place. A vocabulary has a million bytes to read. */
+export const placeTable = (kind: TextRun['kind']): Uint8Array =>
+  Uint8Array.from({ length: PLACES.length * 256 }, (_, i) => {
+    const then = follow(PLACES[i >>> 8]!, i & 0xff, kind)
+    return then === null ? NO_PLACE : PLACES.indexOf(then)
+  })
+
 /** The characters of a JSON string after its opening quote, or raw text that whatever follows ends. */
 export class TextFrames {
   readonly #kind: 'json' | 'raw'

@@ -1,9 +1,9 @@
-import { type Cell, type Frame, State, type TextRun } from './automaton.js'
-import { OtherKeyFrames, TextFrames } from './text-frames.js'
-import { byBytes, type Token, TokenTrie } from './token-trie.js'
+import type { Cell, TextRun } from './automaton.js'
+import { BETWEEN, NO_PLACE, placeTable } from './text-frames.js'
+import { TokenTable } from './token-table.js'
+import { NO_TOKEN, TokenTrie } from './token-trie.js'
 
 const QUOTE = 0x22
-const BACKSLASH = 0x5c
 
 /** Tokens that hold the end of a text: so many characters, a quote, and a rest. */
 interface Leaving {
@@ -17,55 +17,69 @@ interface Leaving {
   readonly whole: TokenTrie
 }
 
+/** What a walk over the vocabulary finds, in the order of the bytes. */
+class Found {
+  /** Tokens that are text as a whole, and how many characters begin in each. */
+  readonly within: number[] = []
+  readonly withinCharacters: number[] = []
+  /** Tokens with the quote that ends a text: how many characters come before it, and how many bytes. */
+  readonly leaving: number[] = []
+  readonly leavingCharacters: number[] = []
+  readonly quotes: number[] = []
+
+  constructor(kind: TextRun['kind'], { nodes, byte, depth, end, id }: TokenTrie) {
+    const table = placeTable(kind)
+    const places = [BETWEEN]
+    const characters = [0]
+    for (let node = 0; node < nodes; ) {
+      const at = depth[node]!
+      const place = places[at]!
+      const then = table[(place << 8) | byte[node]!]!
+      if (then === NO_PLACE) {
+        const isQuote = place === BETWEEN && byte[node] === QUOTE && kind !== 'raw'
+        for (const past = end[node]!; node < past; node++) {
+          if (isQuote && id[node] !== NO_TOKEN) this.#leave(id[node]!, at, characters[at]!)
+        }
+        continue
+      }
+      places[at + 1] = then
+      characters[at + 1] = characters[at]! + (place === BETWEEN ? 1 : 0)
+      if (id[node] !== NO_TOKEN) {
+        this.within.push(id[node]!)
+        this.withinCharacters.push(characters[at + 1]!)
+      }
+      node++
+    }
+  }
+
+  #leave(id: number, quote: number, characters: number): void {
+    this.leaving.push(id)
+    this.leavingCharacters.push(characters)
+    this.quotes.push(quote)
+  }
+}
+
 /** The tokens of a vocabulary that may come between two characters of a text of one kind. */
 export class TextTokens {
   readonly #kind: TextRun['kind']
-  readonly #words: number
-  readonly #ids: Int32Array
-  readonly #characters: Uint16Array
-  readonly #longest: number
-  readonly #masks = new Map<number, Uint32Array>()
+  /** by how many characters a token may have at most */
+  readonly #within: readonly Uint32Array[]
   readonly #leaving: Leaving
   readonly #restsAfter = new WeakMap<Cell, Uint32Array>()
 
-  /** tokens: sorted by bytes; words: the length of a mask */
-  constructor(kind: TextRun['kind'], tokens: readonly Token[], words: number) {
+  /** trie: all tokens of the table; words: the length of a mask */
+  constructor(kind: TextRun['kind'], table: TokenTable, trie: TokenTrie, words: number) {
+    const found = new Found(kind, trie)
     this.#kind = kind
-    this.#words = words
-    const start = State.start(startOf(kind))
-    const within: Token[] = []
-    const leaving: { readonly token: Token; readonly quote: number }[] = []
-    for (const token of tokens) {
-      const length = textBytes(start, token.bytes, kind)
-      if (length === token.bytes.length) within.push(token)
-      else if (kind !== 'raw' && token.bytes[length] === QUOTE) leaving.push({ token, quote: length })
-    }
-    this.#ids = Int32Array.from(within, ({ id }) => id)
-    this.#characters = Uint16Array.from(within, ({ bytes }) => countCharacters(bytes, kind))
-    this.#longest = this.#characters.reduce((most, count) => Math.max(most, count), 0)
-    this.#leaving = leavingOf(leaving, kind)
+    this.#within = cumulativeMasks(found, words)
+    this.#leaving = leavingOf(found, table)
   }
 
   /** The tokens that may come at this place of a text, as a new mask. */
   mask(cell: Cell, { most, least }: TextRun): Uint32Array {
-    const words = new Uint32Array(this.#words)
-    words.set(this.#within(most))
+    const words = this.#within[Math.min(most, this.#within.length - 1)]!.slice()
     if (least === null) this.#leaving.whole.allow(cell.alone, words)
     else if (this.#kind !== 'raw') this.#leave(cell.next!, { most, least }, words)
-    return words
-  }
-
-  #within(most: number): Uint32Array {
-    const limit = Math.min(most, this.#longest)
-    let words = this.#masks.get(limit)
-    if (words === undefined) {
-      words = new Uint32Array(this.#words)
-      for (let i = 0; i < this.#ids.length; i++) {
-        const id = this.#ids[i]!
-        if (this.#characters[i]! <= limit) words[id >>> 5]! |= 1 << (id & 31)
-      }
-      this.#masks.set(limit, words)
-    }
     return words
   }
 
@@ -94,58 +108,40 @@ export class TextTokens {
   }
 }
 
-const startOf = (kind: TextRun['kind']): Frame => {
-  if (kind === 'key') return new OtherKeyFrames([]).start
-  return new TextFrames(kind, { min: 0, max: Number.POSITIVE_INFINITY }).at(0)
+/** Masks of the tokens that are text and have at most 0, 1, 2 … characters. */
+const cumulativeMasks = ({ within, withinCharacters }: Found, words: number): readonly Uint32Array[] => {
+  const byCharacters: number[][] = [[]]
+  within.forEach((id, i) => {
+    const characters = withinCharacters[i]!
+    while (byCharacters.length <= characters) byCharacters.push([])
+    byCharacters[characters]!.push(id)
+  })
+  let mask = new Uint32Array(words)
+  return byCharacters.map((ids) => {
+    mask = mask.slice()
+    for (const id of ids) mask[id >>> 5]! |= 1 << (id & 31)
+    return mask
+  })
 }
 
-/** How many bytes are text: all of them, or those before the quote or whatever else is none. */
-const textBytes = (start: State, bytes: Uint8Array, kind: TextRun['kind']): number => {
-  let state = start
-  for (let i = 0; i < bytes.length; i++) {
-    const after = state.step(bytes[i]!)
-    const ended = after === null || (kind !== 'raw' && after.accepts)
-    if (ended) return i
-    state = after
-  }
-  return bytes.length
-}
-
-/** Characters that begin in these bytes; an escape is one. */
-const countCharacters = (bytes: Uint8Array, kind: TextRun['kind']): number => {
-  let count = 0
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i]!
-    if (byte >= 0x80 && byte < 0xc0) continue
-    count++
-    if (kind !== 'raw' && byte === BACKSLASH) i += bytes[i + 1] === 0x75 ? 5 : 1
-  }
-  return count
-}
-
-const leavingOf = (
-  leaving: readonly { readonly token: Token; readonly quote: number }[],
-  kind: TextRun['kind']
-): Leaving => {
-  const numbers = new Map<string, Token>()
-  const rests = leaving.map(({ token: { bytes }, quote }) => {
-    const rest = bytes.subarray(quote + 1)
-    if (rest.length === 0) return 0
+const leavingOf = ({ leaving, leavingCharacters, quotes }: Found, table: TokenTable): Leaving => {
+  const numbers = new Map([['', 0]])
+  const distinct: Uint8Array[] = [new Uint8Array(0)]
+  const rests = leaving.map((id, i) => {
+    const rest = table.bytesOf(id).subarray(quotes[i]! + 1)
     const name = String.fromCharCode(...rest)
     const known = numbers.get(name)
-    if (known !== undefined) return known.id
-    const id = numbers.size + 1
-    numbers.set(name, { id, bytes: rest })
-    return id
+    if (known !== undefined) return known
+    numbers.set(name, distinct.length)
+    return distinct.push(rest) - 1
   })
+  const restTable = new TokenTable(distinct)
   return {
-    ids: Int32Array.from(leaving, ({ token }) => token.id),
-    characters: Uint16Array.from(leaving, ({ token, quote }) =>
-      countCharacters(token.bytes.subarray(0, quote), kind)
-    ),
+    ids: Int32Array.from(leaving),
+    characters: Uint16Array.from(leavingCharacters),
     rests: Int32Array.from(rests),
-    restTrie: new TokenTrie([...numbers.values()].sort(byBytes)),
-    restWords: Math.ceil((numbers.size + 1) / 32),
-    whole: new TokenTrie(leaving.map(({ token }) => token))
+    restTrie: new TokenTrie(restTable, restTable.sorted()),
+    restWords: Math.ceil(distinct.length / 32),
+    whole: new TokenTrie(table, Uint32Array.from(leaving))
   }
 }

@@ -1,7 +1,8 @@
 import type { Tokenizer } from '@k3/tokenizer'
 import type { Cell, TextRun } from './automaton.js'
 import { TextTokens } from './text-tokens.js'
-import { byBytes, type Token, TokenTrie } from './token-trie.js'
+import { TokenTable } from './token-table.js'
+import { TokenTrie } from './token-trie.js'
 
 const KINDS = ['json', 'key', 'raw'] as const
 
@@ -9,31 +10,23 @@ const KINDS = ['json', 'key', 'raw'] as const
 export class Vocabulary {
   /** The length of a mask: u32 [vocab / 32, rounded up]. */
   readonly words: number
-  readonly #bytes: readonly (Uint8Array | undefined)[]
+  readonly #table: TokenTable
   readonly #trie: TokenTrie
   readonly #texts: ReadonlyMap<TextRun['kind'], TextTokens>
 
   /** Special tokens are no text: no grammar of bytes allows them. */
   constructor(tokenizer: Tokenizer, vocabSize: number) {
-    const special = new Set(tokenizer.specials.values())
-    const tokens: Token[] = []
-    const table: (Uint8Array | undefined)[] = []
-    for (let id = 0; id < tokenizer.vocabSize; id++) {
-      const bytes = special.has(id) ? undefined : tokenizer.tokenBytes(id)
-      table.push(bytes)
-      if (bytes !== undefined) tokens.push({ id, bytes })
-    }
-    tokens.sort(byBytes)
     const words = Math.ceil(vocabSize / 32)
     this.words = words
-    this.#bytes = table
-    this.#trie = new TokenTrie(tokens)
-    this.#texts = new Map(KINDS.map((kind) => [kind, new TextTokens(kind, tokens, words)]))
+    this.#table = new TokenTable(textTokens(tokenizer))
+    this.#trie = new TokenTrie(this.#table, this.#table.sorted())
+    this.#texts = new Map(KINDS.map((kind) => [kind, new TextTokens(kind, this.#table, this.#trie, words)]))
   }
 
   /** The bytes of a token; undefined for a special one. */
   bytesOf(id: number): Uint8Array | undefined {
-    return this.#bytes[id]
+    const bytes = this.#table.bytesOf(id)
+    return bytes.length === 0 ? undefined : bytes
   }
 
   /** The tokens that may come when this stack is the only one, as a new mask. */
@@ -46,9 +39,15 @@ export class Vocabulary {
   }
 }
 
+function* textTokens(tokenizer: Tokenizer): Generator<Uint8Array> {
+  const special = new Set(tokenizer.specials.values())
+  const none = new Uint8Array(0)
+  for (let id = 0; id < tokenizer.vocabSize; id++) yield special.has(id) ? none : tokenizer.tokenBytes(id)
+}
+
 const vocabularies = new WeakMap<Tokenizer, Vocabulary>()
 
-/** The arranged tokens, made when they are first asked for: some two seconds for the released vocabulary. */
+/** The arranged tokens, made when they are first asked for: a third of a second for the released vocabulary. */
 export const vocabularyOf = (tokenizer: Tokenizer, vocabSize: number): Vocabulary => {
   let vocabulary = vocabularies.get(tokenizer)
   if (vocabulary === undefined) {
