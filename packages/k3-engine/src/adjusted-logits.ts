@@ -1,12 +1,14 @@
 import { type CheckedSettings, settingOutOfRange } from './sampler-settings.js'
 
-/** The logits of a step after penalties, bias and constraint: formulas and order are those of `SamplerSettings`. */
+/** The logits of a step after penalties and bias: formulas and order are those of `SamplerSettings`. */
 export class AdjustedLogits {
   readonly #settings: CheckedSettings
   readonly #penalises: boolean
   /** Whether the settings alone can make another token the highest. */
   readonly changes: boolean
-  readonly #counts = new Map<number, number>()
+  /** the ids of the sequence, each once, and how often each occurs: by id */
+  #seen: number[] = []
+  #counts = new Uint32Array(0)
   #values = new Float64Array(0)
 
   constructor(settings: CheckedSettings) {
@@ -18,19 +20,24 @@ export class AdjustedLogits {
 
   /** Forgets the sequence before. */
   begin(ids: ArrayLike<number>): void {
-    this.#counts.clear()
+    for (const id of this.#seen) this.#counts[id] = 0
+    this.#seen = []
     for (let i = 0; i < ids.length; i++) this.accept(ids[i]!)
   }
 
   /** Counts a token of the sequence. */
   accept(id: number): void {
     if (!this.#penalises) return
-    const count = this.#counts.get(id)
-    this.#counts.set(id, count === undefined ? 1 : count + 1)
+    if (id >= this.#counts.length) {
+      const longer = new Uint32Array(2 * (id + 1))
+      longer.set(this.#counts)
+      this.#counts = longer
+    }
+    if (this.#counts[id]!++ === 0) this.#seen.push(id)
   }
 
-  /** logits: f32 [vocab]. Returns f64 [vocab], overwritten by the next call; -Infinity is what is not allowed. */
-  apply(logits: Float32Array, allowed: Uint32Array | null): Float64Array {
+  /** logits: f32 [vocab]. Returns f64 [vocab], overwritten by the next call; -Infinity is what a bias forbids. */
+  apply(logits: Float32Array): Float64Array {
     if (this.#values.length !== logits.length) this.#values = new Float64Array(logits.length)
     const z = this.#values
     z.set(logits)
@@ -39,34 +46,16 @@ export class AdjustedLogits {
       if (id >= z.length) throw settingOutOfRange('logitBias', `keyed by ids below ${z.length}`, id)
       z[id]! += bias
     }
-    if (allowed !== null) forbid(z, allowed)
     return z
   }
 
   #penalise(z: Float64Array): void {
     const { repetitionPenalty, presencePenalty, frequencyPenalty } = this.#settings
-    for (const [id, count] of this.#counts) {
+    for (const id of this.#seen) {
+      const count = this.#counts[id]!
       const logit = z[id]!
       const repeated = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty
       z[id] = repeated - presencePenalty - count * frequencyPenalty
-    }
-  }
-}
-
-const forbid = (z: Float64Array, allowed: Uint32Array): void => {
-  if (allowed.length * 32 < z.length) {
-    throw settingOutOfRange('allowed', `a mask of at least ${Math.ceil(z.length / 32)} words`, allowed.length)
-  }
-  for (let first = 0; first < z.length; first += 32) {
-    const word = allowed[first >>> 5]!
-    if (word === 0xffffffff) continue
-    const end = Math.min(first + 32, z.length)
-    if (word === 0) {
-      z.fill(Number.NEGATIVE_INFINITY, first, end)
-      continue
-    }
-    for (let id = first; id < end; id++) {
-      if (((word >>> (id & 31)) & 1) === 0) z[id] = Number.NEGATIVE_INFINITY
     }
   }
 }

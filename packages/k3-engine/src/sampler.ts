@@ -4,7 +4,8 @@ import type { Sampler } from './interfaces.js'
 import { Random } from './random.js'
 import { type CheckedSettings, checkSettings, type SamplerSettings } from './sampler-settings.js'
 import { selectPrefix } from './select-prefix.js'
-import { SoftmaxWeights } from './softmax-weights.js'
+import { type AdjustedStep, SoftmaxWeights } from './softmax-weights.js'
+import { idsOfMask } from './token-mask.js'
 
 // Tokens less likely than the first by more than this are looked at only when the others do not suffice. Any value
 // gives the same choices; with this one a few hundred of the released model's 163,840 tokens remain.
@@ -17,14 +18,19 @@ const LIKELY = 2 ** -14
 export const argmax = (logits: Float32Array): number => {
   let best = 0
   let highest = Number.NEGATIVE_INFINITY
+  // 0 as long as all are finite, else NaN: cheaper than a question about each of them
+  let check = 0
   for (let i = 0; i < logits.length; i++) {
     const value = logits[i]!
-    if (!Number.isFinite(value)) throw nonFinite(i, value)
-    if (value <= highest) continue
-    highest = value
-    best = i
+    check += value * 0
+    if (value > highest) {
+      highest = value
+      best = i
+    }
   }
-  return best
+  if (check === 0) return best
+  const at = logits.findIndex((value) => !Number.isFinite(value))
+  throw nonFinite(at, logits[at]!)
 }
 
 /**
@@ -46,6 +52,8 @@ class SeededSampler implements Sampler {
   readonly #settings: CheckedSettings
   readonly #adjusted: AdjustedLogits
   readonly #random: Random
+  /** where the ids that a mask allows are put together */
+  #list = new Uint32Array(0)
   #candidates = new Candidates(0)
 
   constructor(settings: CheckedSettings) {
@@ -64,11 +72,17 @@ class SeededSampler implements Sampler {
 
   pick(logits: Float32Array, allowed: Uint32Array | null): number {
     const highestRaw = argmax(logits)
-    const z = this.#adjusted.apply(logits, allowed)
-    const best = this.#adjusted.changes || allowed !== null ? highestAllowed(z) : highestRaw
-    if (this.#settings.temperature === 0) return best
+    const { temperature } = this.#settings
+    const isPlain = !this.#adjusted.changes && allowed === null
+    if (isPlain && temperature === 0) return highestRaw
+    if (this.#list.length !== logits.length) this.#list = new Uint32Array(logits.length)
+    const ids = allowed === null ? null : idsOfMask(allowed, logits.length, this.#list)
+    const z = this.#adjusted.apply(logits)
+    const best = isPlain ? highestRaw : highestOf(z, ids)
+    if (temperature === 0) return best
     if (this.#candidates.capacity !== z.length) this.#candidates = new Candidates(z.length)
-    return this.#candidates.draw(z, z[best]!, this.#settings, this.#random.next() + 2 ** -33)
+    const share = this.#random.next() + 2 ** -33
+    return this.#candidates.draw({ z, highest: z[best]!, ids }, this.#settings, share)
   }
 }
 
@@ -84,35 +98,28 @@ class Candidates {
 
   constructor(vocab: number) {
     this.capacity = vocab
-    this.#order = new Uint32Array(vocab)
     this.#softmax = new SoftmaxWeights(vocab)
+    this.#order = this.#softmax.order
     this.#weights = this.#softmax.values
   }
 
-  draw(z: Float64Array, best: number, settings: CheckedSettings, share: number): number {
+  draw(logits: AdjustedStep, settings: CheckedSettings, share: number): number {
     const { temperature, topK, topP, minP } = settings
-    this.#total = this.#softmax.assign(z, best, temperature)
-    this.#collect(minP > 0 ? Math.min(LIKELY, minP) : LIKELY)
-    if (!this.#suffice(settings, share)) this.#collect(0)
+    const { z } = logits
+    this.#take(logits, temperature, minP > 0 ? Math.min(LIKELY, minP) : LIKELY)
+    if (!this.#suffice(settings, share)) this.#take(logits, temperature, 0)
     if (topK > 0) this.#keep(selectPrefix(this.#order, this.#length, z, null, topK))
     if (topP < 1) this.#keep(this.#select(z, topP))
     if (minP > 0) this.#keepAtLeast(minP)
     return this.#order[this.#select(z, share) - 1]!
   }
 
-  /** Takes the tokens of at least this weight; those whose weight is 0 never. */
-  #collect(least: number): void {
-    const order = this.#order
-    const weights = this.#weights
-    const positive = Math.max(least, Number.MIN_VALUE)
-    let length = 0
-    for (let id = 0; id < weights.length; id++) {
-      if (weights[id]! >= positive) order[length++] = id
-    }
-    this.#length = length
+  #take(logits: AdjustedStep, temperature: number, least: number): void {
+    this.#total = this.#softmax.take(logits, temperature, least)
+    this.#length = this.#softmax.count
   }
 
-  /** Whether what was collected is all that the settings and this draw can reach. */
+  /** Whether what was taken is all that the settings and this draw can reach. */
   #suffice({ topK, topP, minP }: CheckedSettings, share: number): boolean {
     if (topK > 0) return this.#length >= topK
     if (topP === 1 && minP > 0) return true
@@ -146,14 +153,19 @@ class Candidates {
   }
 }
 
-const highestAllowed = (z: Float64Array): number => {
+const highestOf = (z: Float64Array, ids: Uint32Array | null): number => {
   let best = 0
-  for (let id = 1; id < z.length; id++) if (z[id]! > z[best]!) best = id
-  if (z[best] === Number.NEGATIVE_INFINITY) {
-    const message = 'biases and constraint together forbid every token of the vocabulary'
-    throw new K3Error('ERR_K3_NO_TOKEN_ALLOWED', message, { have: 0, need: 1 })
+  let highest = Number.NEGATIVE_INFINITY
+  const count = ids === null ? z.length : ids.length
+  for (let i = 0; i < count; i++) {
+    const id = ids === null ? i : ids[i]!
+    if (z[id]! <= highest) continue
+    highest = z[id]!
+    best = id
   }
-  return best
+  if (highest > Number.NEGATIVE_INFINITY) return best
+  const message = 'biases and constraint together forbid every token of the vocabulary'
+  throw new K3Error('ERR_K3_NO_TOKEN_ALLOWED', message, { have: 0, need: 1 })
 }
 
 const nonFinite = (id: number, value: number) =>

@@ -98,7 +98,7 @@ describe('createSampler', () => {
     expect(code(() => createGreedy().pick(logits, new Uint32Array(1)))).toBe('ERR_K3_NO_TOKEN_ALLOWED')
   })
 
-  it.each([0, 5e-324, 1e-45])('takes the highest logit at temperature %d', (temperature) => {
+  it.each([0, 5e-324, 1e-308, 1e-300, 1e-45])('takes the highest logit at temperature %d', (temperature) => {
     const sampler = createSampler({ ...plain, temperature })
     for (let i = 0; i < 20; i++) expect(sampler.pick(Float32Array.of(0.1, 0.3, 0.2, -80), null)).toBe(1)
   })
@@ -115,6 +115,36 @@ describe('createSampler', () => {
     for (let i = 0; i < 20; i++) expect(tiny.pick(logits, null)).toBe(1)
     const [all, off] = [createSampler({ ...plain, topK: 1e9 }), createSampler({ ...plain, topK: 0 })]
     for (let i = 0; i < 200; i++) expect(all.pick(logits, null)).toBe(off.pick(logits, null))
+  })
+
+  it('picks of what a mask allows as if there were nothing else, at every size of the vocabulary', () => {
+    const random = new Random(5n)
+    for (const size of [1, 31, 32, 33, 64, 100, 1000]) {
+      const logits = Float32Array.from({ length: size }, () => 6 * random.next())
+      for (let round = 0; round < 20; round++) {
+        const ids = Array.from(logits.keys()).filter(() => random.next() < 0.4)
+        if (ids.length === 0) ids.push(size - 1)
+        // what stands beyond the vocabulary in the last word has no meaning
+        const mask = new Uint32Array(Math.ceil(size / 32) + 1).fill(0xffffffff)
+        for (const id of logits.keys()) if (!ids.includes(id)) mask[id >>> 5]! &= ~(1 << (id & 31))
+        const only = Float32Array.from(ids, (id) => logits[id]!)
+        for (const settings of [
+          { ...plain, topP: 0.9 },
+          { ...plain, temperature: 0 },
+          { ...plain, topK: 3 }
+        ]) {
+          const picked = createSampler(settings).pick(logits, mask)
+          expect(picked).toBe(ids[createSampler(settings).pick(only, null)])
+        }
+      }
+    }
+  })
+
+  it('forgets the counts of the sequence before', () => {
+    const sampler = createSampler({ ...plain, temperature: 0, presencePenalty: 2 })
+    sampler.begin([7, 7, 1])
+    sampler.begin([0])
+    expect(sampler.pick(Float32Array.of(3, 2, 0), null)).toBe(1)
   })
 
   it('applies penalties to prompt and generated tokens, and bias to single ids, by the documented formulas', () => {

@@ -151,7 +151,8 @@ export class NumberFrames implements Frame {
   }
 }
 
-const pushed = (next: Cell, frame: Frame | null): readonly Cell[] => (frame === null ? [] : [next.push(frame)])
+const pushed = (next: Cell, frame: Frame | null): readonly Cell[] =>
+  frame === null ? [] : [next.push(frame)]
 
 const magnitude = (low: bigint, high: bigint, fraction: number): Magnitude | null => {
   if (low > high) return null
