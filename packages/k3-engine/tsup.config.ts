@@ -8,6 +8,7 @@ const entries = {
   checkpoint: 'src/checkpoint.ts',
   layers: 'src/layers.ts',
   sampling: 'src/sampling.ts',
+  memory: 'src/memory.ts',
   sessions: 'src/sessions.ts'
 }
 

@@ -85,7 +85,7 @@ async function* answer(
       const id = choice.next(logits)
       yield { type: 'text', id, text: output.push(id), logprobs: choice.latest }
       const generated = output.ids.length
-      const room = Math.min(maxTokens - 1, model.config.contextLength - promptTokens) - generated
+      const room = Math.min(maxTokens - 1, model.contextTokens - promptTokens) - generated
       if (output.finishReason !== null || room < 0) break
       logits = await continuation.after(id, room)
     }

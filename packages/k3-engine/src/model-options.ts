@@ -1,6 +1,7 @@
 import type { EvictionPolicy } from '@k3/moe-cache'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
+import type { Ram } from './memory/budget.js'
 import type { OnSpan } from './spans.js'
 import type { TrunkPlacement } from './trunk-placement.js'
 
@@ -10,18 +11,29 @@ export interface ModelOptions {
   readonly threads?: number
   /** Default: the best this CPU has. */
   readonly isa?: 'auto' | 'scalar' | 'avx2' | 'avx512' | 'neon'
+  /**
+   * Memory of the whole process: bytes, a preset (`laptop` 8 GB, `desktop` 32, `workstation` 64, `workstation-96`, `server`
+   * 128), `max`, or `auto`, the default: what the system and its control groups can give, less some headroom.
+   */
+  readonly ram?: Ram
   /** Experts kept in memory, over all layers. Default: what the memory plan allows. */
   readonly cacheSlots?: number
-  /** Tokens of a prompt that go through a layer together. Default 64. */
+  /** Tokens of a prompt that go through a layer together. Default: 16 to 256, as `ram` allows. */
   readonly chunkTokens?: number
+  /** Tokens a sequence may have. Default: 1024 to 32768, as `ram` allows. */
+  readonly contextTokens?: number
+  /** Set aside for a `PrefixCache`; 'auto': a sixteenth of the budget, at most 4 GB. Default 0. */
+  readonly prefixCacheBytes?: number | 'auto'
+  /** Sets aside what `generate({ speculate })` keeps to return to. Default false. */
+  readonly speculates?: boolean
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
   /**
-   * Where the always-active weights lie: mapped files (the default), all in memory of their own, or read again for each
-   * token ahead of the computation.
+   * Where the always-active weights lie: mapped files, all in memory of their own, or read again for each token ahead of
+   * the computation, as far as memory does not hold them. Default: the first that fits.
    */
   readonly trunk?: TrunkPlacement['mode']
-  /** Layers that stay in memory when the trunk is streamed. Default: none. */
+  /** Layers that stay in memory when the trunk is streamed. Default: what `ram` holds when it is given, else none. */
   readonly pinnedLayers?: readonly number[]
   /** Buffers layers are streamed into, of the largest layer's size; at least 2, the default. */
   readonly ringLayers?: number

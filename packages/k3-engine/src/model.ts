@@ -7,7 +7,7 @@ import { type Generation, generate } from './generate.js'
 import type { GenerationRequest } from './generation-request.js'
 import type { Layer } from './interfaces.js'
 import { LatentMoe } from './latent-moe.js'
-import type { MemoryPlan } from './memory-plan.js'
+import type { MemoryPlan } from './memory/plan.js'
 import { argmax } from './sampler.js'
 import { type RunOptions, Session } from './session.js'
 import type { SessionIdentity } from './session-file/identity.js'
@@ -74,6 +74,11 @@ export class Model implements AsyncDisposable {
     return this.#parts.tokenizer
   }
 
+  /** Tokens a sequence may have: what memory was planned for, at most the context of the model. */
+  get contextTokens(): number {
+    return this.#parts.memory.contextTokens
+  }
+
   /** What the model was given memory for. */
   get memory(): MemoryPlan {
     return this.#parts.memory
@@ -110,10 +115,8 @@ export class Model implements AsyncDisposable {
   async loadSession(path: string): Promise<Session> {
     this.#refuseDisposed()
     const identity = await this.#parts.identity()
-    return new Session(
-      this,
-      await readSession(path, identity, this.config, SequenceState.empty(this.#mixers))
-    )
+    const limits = { vocabSize: this.config.vocabSize, contextTokens: this.contextTokens }
+    return new Session(this, await readSession(path, identity, limits, SequenceState.empty(this.#mixers)))
   }
 
   /** What the session files of this model say about it. Sessions call this. */
@@ -167,7 +170,7 @@ export class Model implements AsyncDisposable {
     this.#refuseDisposed()
     state.refuseTorn()
     this.#checkIds(ids)
-    state.reserve(ids.length, this.config.contextLength)
+    state.reserve(ids.length, this.contextTokens)
     state.logits = null
     const out = new Float32Array((rows === 'all' ? ids.length : 1) * this.config.vocabSize)
     state.busy = true

@@ -4,7 +4,6 @@ import path from 'node:path'
 import { createPool } from '@k3/task-pool'
 import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
 import { openReader, type Reader } from '@k3/uring'
-import { availableMemory } from './available-memory.js'
 import { bindDecoder, type DecoderSources } from './bind-decoder.js'
 import { openCheckpoint } from './checkpoint/open-checkpoint.js'
 import type { Checkpoint } from './checkpoint/types.js'
@@ -12,24 +11,18 @@ import { K3Error } from './errors.js'
 import { ExpertMlps } from './expert-mlps.js'
 import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
-import { planMemory } from './memory-plan.js'
 import { Model } from './model.js'
 import type { ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
+import { planOptions } from './plan-options.js'
 import { identityOf } from './session-file/identity.js'
-import { choosePlacement } from './trunk-placement.js'
-import { mostHeadRows } from './trunk-segments.js'
 
-// Enough columns for a matrix to be worth its pass over memory, and about 40 MB of scratch for the released model.
-const CHUNK_TOKENS = 64
-// What the memory plan sets aside for latents; they grow beyond it when a sequence does.
-const PLANNED_CONTEXT_TOKENS = 4096
 // The router's own limit.
 const MOST_PREDICTED = 256
 
 /**
  * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,
- * dtype and shape is checked first. The trunk lies where `trunk` says, experts are read when a token needs them.
+ * dtype and shape is checked first. Memory is divided as `ram` allows: `model.memory` says how.
  * @throws ERR_K3_CONFIG_*, ERR_K3_TENSORS, ERR_K3_EXPERT_LAYOUT, ERR_SAFETENSORS_*, ERR_TOKENIZER_* for a bad folder
  * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
  */
@@ -40,20 +33,10 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
     throw badOption('onSpan', 'a function', options.onSpan)
   const checkpoint = await openCheckpoint(dir)
   const plan = firstLayers(checkpoint, options.layers)
-  const placement = choosePlacement(options, {
-    layerCount: plan.length,
-    vocabSize: checkpoint.config.vocabSize,
-    mostHeadRows: mostHeadRows(checkpoint, plan)
-  })
   const tokenizer = openTokenizer(dir, checkpoint)
   const threads = wholeNumber('threads', options.threads, availableParallelism())
-  const chunkTokens = wholeNumber('chunkTokens', options.chunkTokens, CHUNK_TOKENS)
-  const memory = planMemory(checkpoint, {
-    availableBytes: availableMemory(),
-    chunkTokens,
-    contextTokens: Math.min(PLANNED_CONTEXT_TOKENS, checkpoint.config.contextLength),
-    cacheSlots: options.cacheSlots === undefined ? null : options.cacheSlots
-  })
+  const memory = planOptions(checkpoint, plan, options, threads)
+  const { chunkTokens } = memory
   const { backend = 'auto', direct = 'auto' } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
@@ -61,7 +44,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   try {
     const reader = openReader(checkpoint.files, { direct, backend })
     closers.unshift(() => reader.close())
-    const trunk = openTrunk(placement, { checkpoint, plan, reader, native, chunkTokens })
+    const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens })
     closers.unshift(() => trunk.close())
     const mlps = new ExpertMlps(checkpoint, native)
     const experts = plan.some(({ ffn }) => ffn === 'moe')
@@ -174,6 +157,10 @@ const OPTIONS = [
   'isa',
   'cacheSlots',
   'chunkTokens',
+  'contextTokens',
+  'prefixCacheBytes',
+  'speculates',
+  'ram',
   'layers',
   'trunk',
   'pinnedLayers',

@@ -1,3 +1,4 @@
+import { MlaCache } from '@k3/mla'
 import { K3Error } from './errors.js'
 import type { Layer, LayerState } from './interfaces.js'
 
@@ -35,7 +36,7 @@ export class SequenceState {
   }
 
   get bytes(): number {
-    return this.layers.reduce((sum, state) => sum + (state === null ? 0 : state.bytes), 0)
+    return this.layers.reduce((sum, state) => sum + (state === null ? 0 : bytesHeld(state)), 0)
   }
 
   /** Nothing may run on it any more: layers have different positions since `error` ended a call. */
@@ -54,10 +55,26 @@ export class SequenceState {
     throw new K3Error('ERR_K3_SESSION_TORN', message, { cause: this.#torn.by })
   }
 
-  /** @throws ERR_K3_CONTEXT_FULL when `tokens` more do not fit into the context */
-  reserve(tokens: number, contextLength: number): void {
-    if (this.position + tokens <= contextLength) return
-    const message = `${this.position} tokens and ${tokens} more exceed the context of ${contextLength}`
-    throw new K3Error('ERR_K3_CONTEXT_FULL', message, { have: this.position + tokens, need: contextLength })
+  /**
+   * Makes room for `tokens` more: latents get the place of the whole context at once, of which the system gives what is
+   * written. Growing step by step would leave as much again as garbage.
+   * @throws ERR_K3_CONTEXT_FULL when they do not fit into a context of `contextTokens`
+   */
+  reserve(tokens: number, contextTokens: number): void {
+    this.refuseBeyond(tokens, contextTokens)
+    for (const layer of this.layers) {
+      if (layer instanceof MlaCache) layer.reserve(contextTokens - layer.length)
+    }
+  }
+
+  /** @throws ERR_K3_CONTEXT_FULL when `tokens` more do not fit into a context of `contextTokens` */
+  refuseBeyond(tokens: number, contextTokens: number): void {
+    if (this.position + tokens <= contextTokens) return
+    const message = `${this.position} tokens and ${tokens} more exceed the context of ${contextTokens} that memory was planned for`
+    throw new K3Error('ERR_K3_CONTEXT_FULL', message, { have: this.position + tokens, need: contextTokens })
   }
 }
+
+/** What a state holds; latents have a place for more, which takes no memory until it is written. */
+const bytesHeld = (state: LayerState): number =>
+  state instanceof MlaCache ? 4 * state.length * state.rowLength : state.bytes

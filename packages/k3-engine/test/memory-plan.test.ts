@@ -1,61 +1,224 @@
-import { modelDir } from '@k3/demo-model'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
-import type { Checkpoint } from '../src/checkpoint/types.js'
-import { type MemoryBudget, planMemory } from '../src/memory-plan.js'
+import { readFileSync } from 'node:fs'
+import { configText, geometryOf } from '@k3/synth'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../src/config.js'
+import { ASSUMED_SPEED } from '../src/memory/forecast.js'
+import { expectedHitRate } from '../src/memory/hit-rate.js'
+import { type MemoryPlan, openRequest, type PlanRequest, planMemory } from '../src/memory/plan.js'
 
-let checkpoint: Checkpoint
-beforeAll(async () => {
-  checkpoint = await openCheckpoint(modelDir)
-})
+const released = parseConfig(
+  readFileSync(new URL('../../../docs/spec/config.k3.json', import.meta.url), 'utf8'),
+  'config.k3.json'
+)
+const synthetic = (preset: string, settings: readonly string[] = []) =>
+  parseConfig(configText(geometryOf(preset, settings)), preset)
 
-const budget: MemoryBudget = { availableBytes: 1e9, chunkTokens: 64, contextTokens: 4096, cacheSlots: null }
-const slotsWith = (change: Partial<MemoryBudget>) =>
-  planMemory(checkpoint, { ...budget, ...change }).cacheSlots
-const codeOf = (change: Partial<MemoryBudget>) => {
+const machine = { ...ASSUMED_SPEED, usable: { bytes: 1e15, source: 'the test' } }
+const planOf = (change: Partial<PlanRequest> = {}, config = released): MemoryPlan =>
+  planMemory(config, machine, { ...openRequest(config), threads: 2, ...change })
+const refusalOf = (change: Partial<PlanRequest>, config = released) => {
   try {
-    slotsWith(change)
+    planOf(change, config)
   } catch (error) {
-    return (error as { code: string }).code
+    return error as { code: string; need: number; message: string }
   }
-  return 'accepted'
+  throw new Error('nothing was refused')
 }
+const bytesOf = (plan: MemoryPlan, component: string) =>
+  plan.terms.find((term) => term.component === component)!.bytes
+const readBytes = ({ forecast }: MemoryPlan) =>
+  forecast.trunkReadBytes + forecast.headReadBytes + forecast.expertReadBytes
 
-describe('planMemory', () => {
-  it('accounts for every resident byte', () => {
-    const plan = planMemory(checkpoint, budget)
-    expect(plan.terms.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(plan.residentBytes)
+describe('planMemory for the released model', () => {
+  it('has a line for every component', () => {
+    const plan = planOf({ ram: 8e9 })
     expect(plan.terms.map(({ component }) => component)).toEqual([
+      'Node',
+      'headers and vocabulary',
+      'vectors',
       'KDA states',
       'MLA latents',
       'scratch',
+      'prefix cache',
+      'reserve',
+      'trunk',
+      'trunk ring',
+      'head and embedding',
       'expert cache'
     ])
-    const [kda, mla] = plan.terms
-    expect(kda!.bytes).toBe(9 * 4 * (4 * 32 * 32 + 3 * 3 * 128))
-    expect(mla!.bytes).toBe(4 * 4096 * 4 * 80)
+    for (const { reason } of plan.terms) expect(reason).not.toBe('')
+    expect(bytesOf(plan, 'KDA states')).toBe(69 * 4 * (96 * 128 * 128 + 3 * 3 * 12_288))
+    expect(bytesOf(plan, 'MLA latents')).toBe(24 * plan.contextTokens * 4 * 576)
   })
 
-  it('keeps every expert when memory allows, and never more', () => {
-    expect(slotsWith({})).toBe(192)
-    expect(slotsWith({ availableBytes: 1e15 })).toBe(192)
+  it('runs in 4.4 GB, and says so when it is given less', () => {
+    const { smallestBytes } = planOf({ ram: 8e9 })
+    expect(smallestBytes).toBeGreaterThan(4.2e9)
+    expect(smallestBytes).toBeLessThan(4.4e9)
+    const { code, need, message } = refusalOf({ ram: 4e9 })
+    expect([code, need]).toEqual(['ERR_K3_MEMORY', smallestBytes])
+    const named = Number(/the smallest that works is ([\d.]+) GB/.exec(message)![1])
+    expect(planOf({ ram: Math.round(named * 1e9) }).trunk.mode).toBe('stream')
   })
 
-  it('gives less when there is less, down to the experts of one token', () => {
-    const fixed = planMemory(checkpoint, { ...budget, cacheSlots: 4 }).residentBytes
-    expect(slotsWith({ availableBytes: fixed })).toBe(4)
-    expect(codeOf({ availableBytes: fixed - 1 })).toBe('ERR_K3_MEMORY')
-    expect(slotsWith({ contextTokens: 8, availableBytes: 1e7 })).toBeGreaterThanOrEqual(
-      slotsWith({ availableBytes: 1e7 })
+  it('streams what does not fit, and pins what does', () => {
+    const plan = planOf({ ram: 'desktop' })
+    const { mode, pinnedLayers, ringLayers, headRows } = plan.trunk
+    expect([mode, ringLayers]).toEqual(['stream', 2])
+    expect(pinnedLayers.length).toBeGreaterThan(15)
+    expect(new Set(pinnedLayers).size).toBe(pinnedLayers.length)
+    // spread over the whole depth
+    expect(pinnedLayers.filter((layer) => layer < 47).length / pinnedLayers.length).toBeCloseTo(0.5, 0)
+    expect(headRows).toBe(163_840)
+    expect(bytesOf(plan, 'trunk ring')).toBeGreaterThan(2 * 1_267_744_256)
+    expect(planOf({ ram: 4.5e9 }).trunk.headRows).toBeLessThan(163_840)
+  })
+
+  it('gives the trunk everything before the experts, and the experts what is left then', () => {
+    expect(planOf({ ram: 'workstation-96' }).cacheSlots).toBeLessThan(100)
+    expect(planOf({ ram: 'server' }).trunk.mode).toBe('mmap')
+    expect(planOf({ ram: 'server' }).cacheSlots).toBeGreaterThan(300)
+    expect(planOf({ ram: 1.8e12 }).cacheSlots).toBe(82_432)
+    expect(planOf({ ram: 1.8e12 }).plannedBytes).toBeLessThan(1.6e12)
+  })
+
+  it('reads the whole trunk in the smallest budget and the experts alone in a large one', () => {
+    const small = planOf({ ram: 4.4e9 }).forecast
+    expect(small.trunkReadBytes).toBeGreaterThan(107e9)
+    expect(small.trunkReadBytes).toBeLessThan(109e9)
+    expect(small.headReadBytes).toBeGreaterThan(2.348e9)
+    expect(small.expertReadBytes).toBe(1472 * 17_547_264)
+    expect(small.bindsOn).toBe('disk')
+    const large = planOf({ ram: 'server' }).forecast
+    expect([large.trunkReadBytes, large.headReadBytes]).toEqual([0, 0])
+    expect(planOf({ ram: 1.8e12 }).forecast.bindsOn).not.toBe('disk')
+  })
+
+  it('leaves room for what is asked', () => {
+    const open = planOf({ ram: 8e9, prefixCacheBytes: 0 })
+    expect(bytesOf(planOf({ ram: 8e9, prefixCacheBytes: 1e9 }), 'prefix cache')).toBe(1e9)
+    expect(planOf({ ram: 8e9, prefixCacheBytes: null }).prefixCacheBytes).toBe(0.5e9)
+    expect(bytesOf(planOf({ ram: 8e9, speculates: true }), 'KDA states')).toBe(
+      2 * bytesOf(open, 'KDA states')
+    )
+    expect(planOf({ ram: 8e9, contextTokens: 20_000 }).contextTokens).toBe(20_000)
+    expect(planOf({ ram: 8e9, chunkTokens: 500 }).chunkTokens).toBe(500)
+    expect(planOf({ ram: 8e9, cacheSlots: 100 }).cacheSlots).toBe(100)
+    expect(open.chunkTokens).toBeGreaterThan(planOf({ ram: 5e9 }).chunkTokens)
+  })
+
+  it('takes a placement that is spelled out', () => {
+    const trunk = { mode: 'stream' as const, pinnedLayers: [3, 4], ringLayers: 3, headRows: 1000 }
+    const plan = planOf({ ram: 32e9, trunk })
+    expect(plan.trunk).toBe(trunk)
+    expect(plan.forecast.trunkReadBytes).toBe(
+      planOf({ ram: 4.4e9 }).forecast.trunkReadBytes - bytesOf(plan, 'trunk')
+    )
+    expect(refusalOf({ ram: 6e9, trunk }).code).toBe('ERR_K3_MEMORY')
+    expect(planOf({ ram: 128e9, trunk: 'resident' }).trunk.pinnedLayers).toHaveLength(93)
+    expect(refusalOf({ ram: 64e9, trunk: 'mmap' }).need).toBeGreaterThan(113e9)
+  })
+})
+
+describe('planMemory refuses', () => {
+  it.each([15, 0, -1, 16.5, Number.NaN])('%d slots, which hold no token', (cacheSlots) => {
+    expect(refusalOf({ cacheSlots }).code).toBe('ERR_K3_CACHE_SLOTS')
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, '8GB', 'toaster', null])('%s as a budget', (ram) => {
+    expect(refusalOf({ ram: ram as 'auto' }).code).toBe('ERR_K3_OPTION')
+  })
+
+  it('more than the machine has, with what would work', () => {
+    const laptop = { ...machine, usable: { bytes: 6e9, source: 'MemAvailable' } }
+    const plan = (ram: PlanRequest['ram']) =>
+      planMemory(released, laptop, { ...openRequest(released), threads: 2, ram })
+    expect(() => plan('laptop')).toThrow(
+      /8\.000 GB \(the preset laptop\) is more than .* 6\.000 GB by MemAvailable; the smallest that works is 4\.3/
+    )
+    expect(plan('auto').budget.bytes).toBe(6e9 - 6e9 / 16)
+    expect(plan('max').budget.bytes).toBe(6e9 - 128e6)
+  })
+
+  it('slots and a budget that contradict each other', () => {
+    const { code, need } = refusalOf({ ram: 8e9, cacheSlots: 5000 })
+    expect(code).toBe('ERR_K3_MEMORY')
+    expect(planOf({ ram: need, cacheSlots: 5000 }).cacheSlots).toBe(5000)
+  })
+})
+
+const configs = fc.oneof(
+  fc.constant(released),
+  fc.constantFrom('tiny', 'tiny-93', 'slim-4', 'wide-4').map((preset) => synthetic(preset)),
+  fc
+    .record({ layers: fc.integer({ min: 2, max: 30 }), experts: fc.integer({ min: 4, max: 64 }) })
+    .map(({ layers, experts }) =>
+      synthetic('tiny', [`num_hidden_layers=${layers}`, `num_experts=${experts}`])
+    )
+)
+const wishes = fc.record({
+  threads: fc.integer({ min: 1, max: 64 }),
+  contextTokens: fc.option(fc.integer({ min: 1, max: 100_000 })),
+  chunkTokens: fc.option(fc.integer({ min: 1, max: 512 })),
+  trunk: fc.option(fc.constantFrom('mmap' as const, 'resident' as const, 'stream' as const)),
+  prefixCacheBytes: fc.option(fc.integer({ min: 0, max: 5_000_000_000 })),
+  speculates: fc.boolean()
+})
+
+describe('any plan', () => {
+  it('stays within its budget, and its smallest budget is the edge', () => {
+    fc.assert(
+      fc.property(configs, wishes, fc.double({ min: 0, max: 3, noNaN: true }), (config, wish, decades) => {
+        const { smallestBytes } = planOf({ ...wish, ram: 1e13 }, config)
+        const ram = Math.floor(smallestBytes * 10 ** decades)
+        const plan = planOf({ ...wish, ram }, config)
+        expect(plan.plannedBytes).toBeLessThanOrEqual(ram)
+        for (const { bytes } of plan.terms) expect(bytes).toBeGreaterThanOrEqual(0)
+        expect(planOf({ ...wish, ram: smallestBytes }, config).plannedBytes).toBeLessThanOrEqual(
+          smallestBytes
+        )
+        expect(refusalOf({ ...wish, ram: smallestBytes - 1 }, config).need).toBe(smallestBytes)
+      }),
+      { numRuns: 150 }
     )
   })
 
-  it('takes the number of slots that is asked for, up to one for every expert', () => {
-    expect(slotsWith({ cacheSlots: 4 })).toBe(4)
-    expect(slotsWith({ cacheSlots: 1000 })).toBe(192)
+  it('never reads more with a larger budget', () => {
+    fc.assert(
+      fc.property(configs, wishes, fc.double({ min: 0, max: 3, noNaN: true }), (config, wish, decades) => {
+        const { smallestBytes } = planOf({ ...wish, ram: 1e13 }, config)
+        const ram = Math.floor(smallestBytes * 10 ** decades)
+        const [less, more] = [
+          planOf({ ...wish, ram }, config),
+          planOf({ ...wish, ram: Math.ceil(ram * 1.05) }, config)
+        ]
+        expect(readBytes(more)).toBeLessThanOrEqual(readBytes(less) + 1)
+        expect(more.contextTokens).toBeGreaterThanOrEqual(less.contextTokens)
+        expect(more.chunkTokens).toBeGreaterThanOrEqual(less.chunkTokens)
+      }),
+      { numRuns: 150 }
+    )
   })
+})
 
-  it.each([3, 0, -1, 4.5, Number.NaN])('refuses %d slots by name', (cacheSlots) => {
-    expect(codeOf({ cacheSlots })).toBe('ERR_K3_CACHE_SLOTS')
+describe('expectedHitRate', () => {
+  it('grows with the slots, from nothing to everything', () => {
+    for (const [experts, used] of [
+      [82_432, 1472],
+      [192, 48],
+      [96, 48],
+      [48, 48]
+    ] as const) {
+      let last = 0
+      for (let slots = used / 4; slots <= experts; slots++) {
+        const rate = expectedHitRate(slots, experts, used)
+        expect(rate).toBeGreaterThanOrEqual(last)
+        expect(rate).toBeLessThanOrEqual(1)
+        last = rate
+      }
+      expect(last).toBe(1)
+    }
+    expect(expectedHitRate(0, 0, 0)).toBe(1)
   })
 })

@@ -1,5 +1,4 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import type { K3Config } from '../config.js'
 import { K3Error, type K3ErrorCode } from '../errors.js'
 import type { SequenceState } from '../states.js'
 import {
@@ -19,11 +18,17 @@ import { blankSections, type Section } from './sections.js'
 // One read call takes at most 2 GiB on Linux.
 const READ_BYTES = 1 << 26
 
+/** What the ids of a session may be and how many. */
+export interface SessionLimits {
+  readonly vocabSize: number
+  readonly contextTokens: number
+}
+
 /** Reads a session file into `empty`, which is given back. @throws as `Model.loadSession` says */
 export const readSession = async (
   file: string,
   identity: SessionIdentity,
-  config: K3Config,
+  { vocabSize, contextTokens }: SessionLimits,
   empty: SequenceState
 ): Promise<SequenceState> => {
   const handle = await open(file, 'r').catch((cause: unknown) => {
@@ -34,10 +39,10 @@ export const readSession = async (
     const headerBytes = PREAMBLE_BYTES + preamble.sectionCount * ENTRY_BYTES
     const entries = parseTable(await readHead(handle, file, headerBytes), file)
     await checkOrigin(preamble, identity, handle, file)
-    empty.reserve(preamble.tokens, config.contextLength)
+    empty.refuseBeyond(preamble.tokens, contextTokens)
     if (entries[0]?.bytes !== preamble.tokens * 4)
       throw wrongSections(file, 'ids and tokens differ in number')
-    const { ids, sections, finish } = blankSections(empty, preamble.tokens, config.vocabSize)
+    const { ids, sections, finish } = blankSections(empty, preamble.tokens, vocabSize)
     checkTable(entries, sections, file)
     let offset = headerBytes
     for (const [i, { bytes }] of sections.entries()) {
@@ -45,7 +50,7 @@ export const readSession = async (
       if (!sha256(bytes).equals(entries[i]!.digest)) throw damaged(file, `section ${i}`)
       offset += bytes.length
     }
-    const stray = ids.findIndex((id) => id >= config.vocabSize)
+    const stray = ids.findIndex((id) => id >= vocabSize)
     if (stray !== -1) throw wrongSections(file, `token ${stray} is ${ids[stray]}`)
     return finish()
   } finally {

@@ -1,0 +1,138 @@
+import type { K3Config } from '../config.js'
+import { K3Error } from '../errors.js'
+import { layerPlan } from '../layer-plan.js'
+import type { TrunkPlacement } from '../trunk-placement.js'
+import { type Budget, budgetOf, type Ram } from './budget.js'
+import { type DivisionWish, divide, smallestDivision } from './divide.js'
+import { type Forecast, forecast, type MachineSpeed } from './forecast.js'
+import { type ModelSizes, modelSizes } from './model-sizes.js'
+import { fixedTerms, type MemoryTerm, weightTerms } from './terms.js'
+
+/** A machine as the plan sees it. */
+export interface Machine extends MachineSpeed {
+  /** What this process may have, in bytes, and who says so. */
+  readonly usable: { readonly bytes: number; readonly source: string }
+}
+
+/** What is asked of a plan. */
+export interface PlanRequest {
+  readonly ram: Ram
+  readonly threads: number
+  /** Tokens a sequence may have; null: by the budget. */
+  readonly contextTokens: number | null
+  /** Prompt tokens that go through a layer together; null: by the budget. */
+  readonly chunkTokens: number | null
+  /** Experts kept in memory; null: what is left. */
+  readonly cacheSlots: number | null
+  /** null: the one that leaves the fewest bytes to be read. */
+  readonly trunk: TrunkPlacement['mode'] | TrunkPlacement | null
+  /** Set aside for snapshots of sequences; null: by the budget. */
+  readonly prefixCacheBytes: number | null
+  /** Whether drafts are verified, which keeps a second copy of the KDA states. */
+  readonly speculates: boolean
+  /** Runs only the first layers. */
+  readonly layers: number
+}
+
+/** Where the memory of a model goes, and what speed that buys. */
+export interface MemoryPlan {
+  readonly budget: Budget
+  /** Every component; together at most the budget. */
+  readonly terms: readonly MemoryTerm[]
+  readonly plannedBytes: number
+  /** The least budget this model can run with, as asked. */
+  readonly smallestBytes: number
+  readonly trunk: TrunkPlacement
+  /** Experts kept in memory, over all layers. */
+  readonly cacheSlots: number
+  readonly contextTokens: number
+  readonly chunkTokens: number
+  readonly prefixCacheBytes: number
+  readonly forecast: Forecast
+}
+
+/** What a request that leaves everything open is. */
+export const openRequest = (config: K3Config): PlanRequest => ({
+  ram: 'auto',
+  threads: 1,
+  contextTokens: null,
+  chunkTokens: null,
+  cacheSlots: null,
+  trunk: null,
+  prefixCacheBytes: 0,
+  speculates: false,
+  layers: config.layerCount
+})
+
+/**
+ * Divides a budget among the parts of a model; pure: the same arguments give the same plan, and nothing is read.
+ * @throws ERR_K3_MEMORY when the budget is more than the machine has or less than what was asked for needs; `need` is
+ * the least budget that works
+ * @throws ERR_K3_CACHE_SLOTS when fewer slots than one token needs are asked for
+ * @throws ERR_K3_OPTION for a budget that is none
+ */
+export const planMemory = (config: K3Config, machine: Machine, request: PlanRequest): MemoryPlan => {
+  const sizes = modelSizes(config, layerPlan(config).slice(0, request.layers))
+  const wish = wishOf(sizes, request)
+  const budget = budgetOf(request.ram, machine.usable)
+  const fixedFor = (bytes: number) => fixedTerms(sizes, config.contextLength, request, bytes)
+  const smallestBytes = smallestBudget((bytes) => fixedFor(bytes).bytes + smallestDivision(sizes, wish))
+  refuseBudget(budget, machine, smallestBytes)
+  const fixed = fixedFor(budget.bytes)
+  const division = divide(sizes, wish, budget.bytes - fixed.bytes)
+  const terms = [...fixed.terms, ...weightTerms(sizes, division)]
+  return {
+    budget,
+    terms,
+    plannedBytes: terms.reduce((sum, { bytes }) => sum + bytes, 0),
+    smallestBytes,
+    trunk: division.trunk,
+    cacheSlots: division.slots,
+    contextTokens: fixed.contextTokens,
+    chunkTokens: fixed.chunkTokens,
+    prefixCacheBytes: fixed.prefixCacheBytes,
+    forecast: forecast(sizes, division, machine, request.threads)
+  }
+}
+
+const wishOf = (sizes: ModelSizes, { trunk, cacheSlots }: PlanRequest): DivisionWish => {
+  if (cacheSlots === null) return { trunk, slots: null }
+  if (Number.isSafeInteger(cacheSlots) && cacheSlots >= sizes.topK) {
+    return { trunk, slots: Math.min(cacheSlots, sizes.experts) }
+  }
+  const message = `a token uses ${sizes.topK} experts at once, so the cache needs at least ${sizes.topK} slots, got ${cacheSlots}`
+  throw new K3Error('ERR_K3_CACHE_SLOTS', message, {
+    field: 'cacheSlots',
+    have: cacheSlots,
+    need: sizes.topK
+  })
+}
+
+// Shares are cut to whole bytes, so what a budget covers can be a few bytes more than what the next one does.
+const ROUNDING = 16
+
+/** The least number of bytes from which on a budget covers its own needs, which grow more slowly than it. */
+const smallestBudget = (needs: (bytes: number) => number): number => {
+  let [low, high] = [0, Number.MAX_SAFE_INTEGER / 4]
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    if (needs(middle) <= middle) high = middle
+    else low = middle + 1
+  }
+  return low + ROUNDING
+}
+
+const refuseBudget = ({ bytes, reason }: Budget, { usable }: Machine, smallest: number): void => {
+  if (bytes > usable.bytes) {
+    const message =
+      `a budget of ${inGB(bytes)} (${reason}) is more than this machine can give now, ${inGB(usable.bytes)} by ` +
+      `${usable.source}; the smallest that works is ${inGB(smallest)}`
+    throw new K3Error('ERR_K3_MEMORY', message, { field: 'ram', have: bytes, need: smallest })
+  }
+  if (bytes >= smallest) return
+  const message = `a budget of ${inGB(bytes)} (${reason}) is too small for what was asked; the smallest that works is ${inGB(smallest)}`
+  throw new K3Error('ERR_K3_MEMORY', message, { field: 'ram', have: bytes, need: smallest })
+}
+
+/** Rounded up, so that what is named works when it is asked for: `3.913 GB`. */
+const inGB = (bytes: number): string => `${(Math.ceil(bytes / 1e6) / 1e3).toFixed(3)} GB`
