@@ -2,13 +2,16 @@ import { modelDir } from '@k3/demo-model'
 import { type Model, type ModelOptions, openModel } from '@k3/engine'
 import { type Command, Option } from 'commander'
 import type { Output } from './output.js'
-import { draftLength, threadCount, wholeNumber } from './parse-option.js'
+import { draftLength, ramSize, threadCount, wholeNumber } from './parse-option.js'
+import { memoryNote } from './plan/plan-text.js'
 
 /** Flags of every command that runs a model. */
 export interface ModelFlags {
   readonly model?: string
   readonly threads?: number
   readonly isa?: NonNullable<ModelOptions['isa']>
+  readonly ram?: NonNullable<ModelOptions['ram']>
+  readonly context?: number
   readonly cacheSlots?: number
   readonly chunkTokens?: number
   readonly layers?: number
@@ -31,25 +34,36 @@ export const withSpeculationFlag = (command: Command): Command =>
     draftLength
   )
 
-/** Adds the flags that say how to compute and change no bit of the result. */
-export const withRunFlags = (command: Command): Command =>
+/** Adds the flags a memory plan depends on. */
+export const withMemoryFlags = (command: Command): Command =>
   command
     .option('--threads <n>', 'threads that compute (default: the CPUs available)', threadCount)
-    .addOption(
-      new Option('--isa <name>', 'instruction set').choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
+    .option(
+      '--ram <size>',
+      'memory of the whole process: 8GB, 7.5GiB, auto, max, laptop (8 GB), desktop (32), workstation (64), ' +
+        'workstation-96, server (128) (default: auto)',
+      ramSize
     )
+    .option('--context <n>', 'tokens a sequence may have (default: by --ram)', wholeNumber(1))
     .option('--cache-slots <n>', 'experts kept in memory (default: what fits)', wholeNumber(1))
     .option(
       '--chunk-tokens <n>',
-      'prompt tokens that go through a layer together (default: 64)',
+      'prompt tokens that go through a layer together (default: by --ram)',
       wholeNumber(1)
     )
     .addOption(
-      new Option('--trunk <mode>', 'where the always-active weights lie (default: mmap)').choices([
+      new Option('--trunk <mode>', 'where the always-active weights lie (default: by --ram)').choices([
         'resident',
         'mmap',
         'stream'
       ])
+    )
+
+/** Adds the flags that say how to compute and change no bit of the result. */
+export const withRunFlags = (command: Command): Command =>
+  withMemoryFlags(command)
+    .addOption(
+      new Option('--isa <name>', 'instruction set').choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
     )
     .option(
       '--lookahead <n>',
@@ -60,17 +74,27 @@ export const withRunFlags = (command: Command): Command =>
     .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
 /** The engine's options for those flags; an absent one keeps the engine's default. */
-export const modelOptions = (flags: ModelFlags): ModelOptions => {
-  const { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct } = flags
-  const options = { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct }
+export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions => {
+  const { threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct } = flags
+  const options = {
+    ...{ threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct },
+    contextTokens: flags.context,
+    speculates: flags.spec === undefined ? undefined : true
+  }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
-/** Opens the model the flags name, and says on stderr when it is the demo model. */
-export const openFlagged = async (flags: ModelFlags, output: Output): Promise<Model> => {
+/** Opens the model the flags name, says on stderr when it is the demo model, and where its memory goes. */
+export const openFlagged = async (
+  flags: ModelFlags & SpeculationFlag,
+  output: Output,
+  setAside: Pick<ModelOptions, 'prefixCacheBytes'> = {}
+): Promise<Model> => {
   if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
   output.progress('loading …')
-  const model = await openModel(flags.model === undefined ? modelDir : flags.model, modelOptions(flags))
+  const dir = flags.model === undefined ? modelDir : flags.model
+  const model = await openModel(dir, { ...modelOptions(flags), ...setAside })
   for (const notice of model.notices) output.note(`k3: ${notice}`)
+  output.note(`k3: ${memoryNote(model.memory)}`)
   return model
 }

@@ -1,3 +1,4 @@
+import { RAM_PRESETS, type Ram } from '@k3/engine/memory'
 import { InvalidArgumentError } from 'commander'
 
 /** A whole number of at least `low`. */
@@ -34,6 +35,13 @@ export const draftLength = (text: string): number | 'auto' => {
   throw new InvalidArgumentError(`Expected auto or a whole number in 1 ... ${MAX_DRAFTS}.`)
 }
 
+/** A speed in GB/s. */
+export const gigabytesPerSecond = (text: string): number => {
+  const speed = decimal(text)
+  if (speed > 0) return speed
+  throw new InvalidArgumentError('Expected a number of GB/s above 0.')
+}
+
 /** A finite decimal number. */
 export const decimal = (text: string): number => {
   const value = Number(text)
@@ -46,6 +54,19 @@ export const gigabytes = (text: string): number => {
   const bytes = Math.round(decimal(text) * 1e9)
   if (Number.isSafeInteger(bytes) && bytes >= 0) return bytes
   throw new InvalidArgumentError('Expected a number of gigabytes.')
+}
+
+const UNITS = { '': 1e9, gb: 1e9, gib: 2 ** 30, mb: 1e6, mib: 2 ** 20 } as const
+
+/** A memory budget: a size like 8GB, 7.5GiB or 500MB (a bare number is GB), or a name. */
+export const ramSize = (text: string): Ram => {
+  if (text === 'auto' || text === 'max' || Object.hasOwn(RAM_PRESETS, text)) return text as Ram
+  const [, number, unit] = /^(\d+(?:\.\d+)?)\s*(|gb|gib|mb|mib)$/i.exec(text) ?? []
+  const bytes =
+    number === undefined ? 0 : Math.round(Number(number) * UNITS[unit!.toLowerCase() as keyof typeof UNITS])
+  if (Number.isSafeInteger(bytes) && bytes > 0) return bytes
+  const names = ['auto', 'max', ...Object.keys(RAM_PRESETS)].join(', ')
+  throw new InvalidArgumentError(`Expected a size like 8GB or 7.5GiB, or one of ${names}.`)
 }
 
 /** A seed: a whole number of 64 bits. */

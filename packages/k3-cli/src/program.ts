@@ -4,6 +4,7 @@ import { chatCommand } from './commands/chat.js'
 import { generateCommand } from './commands/generate.js'
 import { inspectCommand } from './commands/inspect.js'
 import { parseCommand } from './commands/parse.js'
+import { planCommand } from './commands/plan.js'
 import { renderCommand } from './commands/render.js'
 import { selfTestCommand } from './commands/self-test.js'
 import { synthCommand } from './commands/synth.js'
@@ -32,6 +33,7 @@ export const program = (terminal: Terminal): Command => {
     renderCommand,
     parseCommand,
     inspectCommand,
+    planCommand,
     synthCommand,
     selfTestCommand
   ]

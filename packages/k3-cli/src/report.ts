@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs'
 import type { GenerationResult, Model } from '@k3/engine'
 import type { AnswerText } from './answer.js'
+import { planObject } from './plan/plan-text.js'
 
 /** How a run ended: by itself, or because Ctrl-C came. */
 export type FinishReason = GenerationResult['finishReason'] | 'abort'
@@ -18,8 +20,15 @@ export interface RunReport {
   readonly speculation: GenerationResult['speculation']
 }
 
-/** The most memory this process has had, in bytes. */
-export const peakRssBytes = (): number => process.resourceUsage().maxRSS * 1024
+/**
+ * The most memory this process has had, in bytes. Linux's VmHWM counts from the start of the program; the figure of
+ * getrusage begins with what the process that started it had.
+ */
+export const peakRssBytes = (): number => {
+  const status = '/proc/self/status'
+  const line = existsSync(status) ? /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(status, 'utf8')) : null
+  return 1024 * (line === null ? process.resourceUsage().maxRSS : Number(line[1]))
+}
 
 /** What became of drafts, in words. */
 export const draftsText = ({ passes, drafted, accepted }: NonNullable<RunReport['speculation']>): string =>
@@ -71,6 +80,7 @@ export const reportJson = (report: RunReport, model: Model) => {
       wasted_bytes: lookahead.wastedBytes
     },
     peak_rss_bytes: peakRssBytes(),
+    memory: planObject(model.memory),
     backend: model.backend
   }
 }

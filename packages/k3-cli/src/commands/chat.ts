@@ -27,7 +27,7 @@ interface ChatFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
   readonly reasoning: boolean
   readonly load?: string
   readonly maxTokens: number
-  readonly prefixCache: number
+  readonly prefixCache: number | 'auto'
   readonly quiet?: true
 }
 
@@ -53,7 +53,7 @@ export const chatCommand = (terminal: Terminal): Command =>
     .addOption(
       new Option('--prefix-cache <gb>', 'memory that keeps earlier turns from running again')
         .argParser(gigabytes)
-        .default(4e9, '4')
+        .default('auto', 'a sixteenth of --ram, at most 4')
     )
     .option('--quiet', 'nothing on stderr but errors')
     .addHelpText('after', EXAMPLE)
@@ -70,10 +70,11 @@ const run = async (flags: ChatFlags, terminal: Terminal): Promise<void> => {
   const sampling = chooseSampler(flags, recommendedSampling)
   const tools = flags.tools === undefined ? undefined : await readTools(namedFile(flags.tools), terminal)
   const output = new Output(terminal, flags)
-  const model = await openFlagged(flags, output)
+  const model = await openFlagged(flags, output, { prefixCacheBytes: flags.prefixCache })
   try {
     if (model.tokenizer === null) throw new UsageError('a chat needs the tokenizer files of the checkpoint')
-    const { maxTokens, prefixCache: prefixCacheBytes, spec: speculate } = flags
+    const { maxTokens, spec: speculate } = flags
+    const { prefixCacheBytes } = model.memory
     const settings = { sampling, maxTokens, prefixCacheBytes, speculate }
     const dialogue = new Dialogue(model, settings)
     const scope: CommandScope = {
@@ -110,9 +111,7 @@ const given = <T extends object>(parts: T): Partial<{ [K in keyof T]: Exclude<T[
 const greet = (model: Model, sampling: ChosenSampler, output: Output): void => {
   const { temperature, topP } = sampling
   const chosen = temperature === 0 ? 'temperature 0' : `temperature ${temperature}, top-p ${topP}`
-  output.note(
-    `${model.config.contextLength} tokens of context, ${chosen}${seedNote(sampling)}, ${model.backend}`
-  )
+  output.note(`${model.contextTokens} tokens of context, ${chosen}${seedNote(sampling)}, ${model.backend}`)
   output.note('/help lists the commands. Ctrl-C stops an answer, Ctrl-D ends the chat.')
 }
 

@@ -7,12 +7,15 @@ import { table } from './table.js'
 
 /** Checks one config.json. @throws ERR_K3_CONFIG_* */
 export const inspectConfig = async (path: string): Promise<Inspection> => {
-  const config = parseConfig(await configText(path), path)
+  const config = await readConfig(path)
   return {
     object: { file: path, architecture: config },
     text: `${path}: in order\n${architectureText(config)}`
   }
 }
+
+/** One config.json, checked. @throws ERR_K3_CONFIG_* */
+export const readConfig = async (path: string): Promise<K3Config> => parseConfig(await configText(path), path)
 
 const configText = async (path: string): Promise<string> => {
   const bytes = await readFile(path).catch((cause: Error) => {
