@@ -11,6 +11,7 @@ using namespace k3;
 using namespace k3::vector_ops;
 
 constexpr napi_type_tag kOpsTag = {0x6b33766563746f72ull, 0x5c19e8f2047d3ab6ull};
+constexpr napi_type_tag kReadingTag = {0x6b33726561646e67ull, 0x17c2d95be03f8a46ull};
 constexpr napi_type_tag kRouterTag = {0x6b33726f75746572ull, 0x8e40b17d5f29c36aull};
 
 // Numbers of work below which a fork costs more than it saves: plain arithmetic, and a transcendental for each number.
@@ -33,6 +34,15 @@ struct Ops {
       body(range.begin, range.end);
     });
   }
+};
+
+constexpr size_t kReadStep = 64;  // words a kernel reads at once
+
+struct Reading {
+  Bytes bytes;
+  size_t words;
+  PoolRef pool;
+  const Kernels* kernels;
 };
 
 struct Router {
@@ -149,6 +159,47 @@ Napi::Value route(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), position == kAllFinite ? -1.0 : (double)position);
 }
 
+// createReading(pool, isa, source, offset, bytes): handle
+Napi::Value create_reading(const Napi::CallbackInfo& info) {
+  auto op = std::make_unique<Reading>();
+  if (!read_pool(info[0], &op->pool)) return info.Env().Undefined();
+  op->kernels = vector_ops::kernels[read_isa(info[1])];
+  if (!Bytes::read(info[2], info[3].As<Napi::Number>().Int64Value(), &op->bytes)) return info.Env().Undefined();
+  op->words = whole(info[4]) / sizeof(uint32_t);
+  return wrap(info.Env(), std::move(op), kReadingTag);
+}
+
+// readAll(reading): the sum of the words, modulo 2^32
+Napi::Value read_all(const Napi::CallbackInfo& info) {
+  const Reading* op = unwrap<Reading>(info[0], kReadingTag, "a reading made by @k3/vector-ops");
+  if (!op) return info.Env().Undefined();
+  if (!op->bytes.intact()) return throw_weights_detached(info.Env());
+  const uint32_t* words = reinterpret_cast<const uint32_t*>(op->bytes.data());
+  std::atomic<uint32_t> sum{0};
+  const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
+    const Range range = share(op->words, kReadStep, part, parts);
+    sum += op->kernels->read(words, range.begin, range.end);
+  });
+  return ran ? Napi::Number::New(info.Env(), sum.load()) : throw_pool_closed(info.Env());
+}
+
+// multiplyAdd(ops, steps): multiply-adds done, by all threads together
+Napi::Value multiply_add(const Napi::CallbackInfo& info) {
+  const Ops* op = ops(info[0]);
+  if (!op) return info.Env().Undefined();
+  const size_t steps = whole(info[1]);
+  std::atomic<uint64_t> operations{0};
+  std::atomic<bool> finite{true};
+  const bool ran = op->pool.parallel([&](uint32_t, uint32_t) {
+    uint64_t mine = 0;
+    // looked at, so that the work has to be done
+    if (!(op->kernels->multiply_add(steps, 0.999f, &mine) < 1e30f)) finite = false;
+    operations += mine;
+  });
+  if (!ran) return throw_pool_closed(info.Env());
+  return Napi::Number::New(info.Env(), finite ? (double)operations.load() : 0.0);
+}
+
 Napi::Value isas(const Napi::CallbackInfo& info) { return supported_isas(info.Env(), vector_ops::kernels); }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
@@ -163,6 +214,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("tanh", Napi::Function::New(env, tanh_all));
   exports.Set("createRouter", Napi::Function::New(env, create_router));
   exports.Set("route", Napi::Function::New(env, route));
+  exports.Set("createReading", Napi::Function::New(env, create_reading));
+  exports.Set("readAll", Napi::Function::New(env, read_all));
+  exports.Set("multiplyAdd", Napi::Function::New(env, multiply_add));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;
 }

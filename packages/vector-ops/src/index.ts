@@ -1,4 +1,5 @@
 export { VectorOpsError } from './errors.js'
 export { foldKeyWeight } from './fold-key-weight.js'
+export { createMachineProbe, type MachineProbe } from './machine-probe.js'
 export type { Router, RouterSpec } from './router.js'
 export { createVectorOps, type SituBetas, supportedIsas, type VectorOps } from './vector-ops.js'
