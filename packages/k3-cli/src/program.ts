@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { Command } from 'commander'
+import { benchCommand } from './commands/bench.js'
 import { chatCommand } from './commands/chat.js'
 import { generateCommand } from './commands/generate.js'
 import { inspectCommand } from './commands/inspect.js'
@@ -35,11 +36,18 @@ export const program = (terminal: Terminal): Command => {
     inspectCommand,
     planCommand,
     synthCommand,
-    selfTestCommand
+    selfTestCommand,
+    benchCommand
   ]
   for (const create of commands) {
-    const command = create(terminal).copyInheritedSettings(k3)
-    k3.addCommand(command.allowExcessArguments(false).addHelpText('after', EXIT_HELP))
+    adopt(k3, create(terminal))
   }
   return k3
+}
+
+/** Makes a command, and the commands below it, as strict and as talkative as its parent. */
+const adopt = (parent: Command, command: Command): void => {
+  command.copyInheritedSettings(parent).allowExcessArguments(false).addHelpText('after', EXIT_HELP)
+  if (!parent.commands.includes(command)) parent.addCommand(command)
+  for (const child of command.commands) adopt(command, child)
 }

@@ -1,0 +1,90 @@
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { Command, Option } from 'commander'
+import { attentionBytes, attentionWorks } from '../bench/attention-works.js'
+import { BenchError } from '../bench/errors.js'
+import { expertWorks } from '../bench/expert-works.js'
+import type { Isa } from '../bench/isa.js'
+import { kernelCsv, kernelReport, kernelTable } from '../bench/kernel-report.js'
+import { measure } from '../bench/measure.js'
+import { gigabytes, operandBytes } from '../bench/operands.js'
+import { rowBytes, rowWorks } from '../bench/row-works.js'
+import { type BenchSizes, releasedSizes } from '../bench/sizes.js'
+import { trunkWorks } from '../bench/trunk-works.js'
+import type { Work } from '../bench/work.js'
+import { Output } from '../output.js'
+import { filePath, threadCount, wholeNumber } from '../parse-option.js'
+import type { Terminal } from '../terminal.js'
+
+interface KernelFlags {
+  readonly threads?: number
+  readonly isa: Isa
+  readonly seconds: number
+  readonly csv?: string
+  readonly json?: true
+}
+
+const SECONDS = 45
+
+/** `k3 bench kernels`: every kernel at the sizes of the released model; tests give smaller ones. */
+export const benchKernelsCommand = (terminal: Terminal, sizesOf: () => BenchSizes = releasedSizes): Command =>
+  new Command('kernels')
+    .description('measure memory, arithmetic and every kernel at the sizes of the released model')
+    .option('--threads <n>', 'threads that compute (default: the CPUs available)', threadCount)
+    .addOption(
+      new Option('--isa <name>', 'instruction set')
+        .choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
+        .default('auto')
+    )
+    .option(
+      '--seconds <n>',
+      'time to measure in, shared by all rows; each has three runs',
+      wholeNumber(1),
+      SECONDS
+    )
+    .option('--csv <file>', 'also write the rows as comma-separated values', filePath)
+    .option('--json', 'print one object')
+    .addHelpText(
+      'after',
+      () => `\nNeeds ${gigabytes(memoryBytes(sizesOf()))} of memory. Ctrl-C ends it at once.`
+    )
+    .action((flags: KernelFlags) => run(flags, sizesOf(), new Output(terminal)))
+
+/** All rows, in the order they are printed. */
+export const kernelWorks = (sizes: BenchSizes, threads: number): Work[] =>
+  [expertWorks, trunkWorks, attentionWorks, rowWorks].flatMap((works) => works(sizes, threads))
+
+const memoryBytes = (sizes: BenchSizes): number =>
+  operandBytes(sizes) + attentionBytes(sizes) + rowBytes(sizes)
+
+const run = async (flags: KernelFlags, sizes: BenchSizes, output: Output): Promise<void> => {
+  const { isa, seconds, csv, json } = flags
+  const threads = flags.threads === undefined ? availableParallelism() : flags.threads
+  const file = csv === undefined ? null : openCsv(csv)
+  try {
+    if (threads > availableParallelism())
+      output.note(
+        `k3: ${threads} threads share ${availableParallelism()} CPUs; this measures how they wait for each other`
+      )
+    const settings = { threads, isa, sizes, seconds, memoryBytes: memoryBytes(sizes) }
+    const progress = (line: string) => output.progress(line)
+    const measurement = await measure(kernelWorks(sizes, threads), { ...settings, progress })
+    const report = kernelReport(measurement, threads)
+    if (file !== null) writeSync(file, kernelCsv(report))
+    if (json === undefined) output.answer(kernelTable(report))
+    else output.json(report)
+  } finally {
+    if (file !== null) closeSync(file)
+  }
+}
+
+/** Before the minutes of measuring, which would be lost. */
+const openCsv = (path: string): number => {
+  try {
+    return openSync(path, 'w')
+  } catch (cause) {
+    throw new BenchError('ERR_BENCH_WRITE', `${path} cannot be written: ${(cause as Error).message}`, {
+      cause
+    })
+  }
+}
