@@ -234,6 +234,22 @@ describe('the end of a chat', { timeout: 60_000 }, () => {
     }
   })
 
+  it('streams what it returns, cut at every token', async () => {
+    const prefixCache = new PrefixCache(model, { maxBytes: 64 << 20 })
+    for (const name of ['chat-08', 'chat-22']) {
+      const one = named(name)
+      const whole = await chat(model, { ...requestOf(one), prefixCache })
+      for (let maxTokens = 1; maxTokens <= one.output_ids.length; maxTokens++) {
+        const parts = await collect(chat(model, { ...requestOf(one), maxTokens, prefixCache }))
+        const cut = parts.at(-1) as ChatResult & { type: 'finish' }
+        const { reasoning, text, toolCalls } = cut
+        expect(assembled(parts)).toEqual({ reasoning, text, toolCalls })
+        expect(whole.text.startsWith(text)).toBe(true)
+        expect(whole.toolCalls.slice(0, toolCalls.length)).toEqual(toolCalls)
+      }
+    }
+  })
+
   it('reports a call as dropped when the output ends inside it', async () => {
     const one = named('chat-18')
     const maxTokens = one.output_ids.length - 14
