@@ -3,7 +3,8 @@
 // 8j .. 8j+7 in ascending order, p = w0 x0, p = fma(w1, x1, p), ..., then acc = fma(p, scale of group j / 4, acc). The last
 // chunk may have 32, 64 or 96 columns; its missing lanes add nothing. The lanes are folded by the fixed tree.
 // One load thus gives every lane its codes, and x is kept in the order [chunk][n][lane] of columns 128 chunk + 8 lane + n.
-// Passes: W once (decoded in registers for one vector, to first-level cache for many), x from cache.
+// Few vectors at a time, W is decoded in registers. Where a register holds all lanes, look-ups and shifts hide behind the
+// multiplications of four vectors, so many vectors go four by four; elsewhere a panel of W is decoded to first-level cache.
 #include <k3/math.h>
 
 #include "matmul.h"
@@ -11,9 +12,10 @@
 namespace {
 using namespace k3::mxfp4;
 
-constexpr size_t kTokens = 32;                       // vectors that share one decoding of a panel
+constexpr size_t kTokens = 32;                       // vectors at a time: their x fits second-level cache
 constexpr int kPanel = 8;                            // rows decoded together, a multiple of every kPartRows
-constexpr size_t kFew = 4;                           // vectors up to which a row is decoded in registers
+constexpr size_t kDepth = 3;                         // chunks decoded together: the panel and a tile's x fit the first cache
+constexpr size_t kFew = 4;                           // vectors of a tile that decodes W in registers
 constexpr int kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows at a time for one vector
 
 // One chunk of one row. `groups` is the compile-time 4 but for the last, short chunk.
@@ -38,7 +40,8 @@ K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, 
   f32x16 p[R][T];
   for (int r = 0; r < R; ++r) {
     c[r] = chunk_at(w, row + (size_t)r, chunk);
-    __builtin_prefetch(c[r].codes + R * (w.columns / 2));
+    // to second-level cache: x, these rows and the next ones together would fill the first
+    __builtin_prefetch(c[r].codes + R * (w.columns / 2), 0, 2);
     codes[r] = codes_of(c[r], groups);
   }
   K3_UNROLL
@@ -80,59 +83,80 @@ static void few(const Packed& w, size_t row, int rows, const float* const* x, fl
     for (; r < rows; ++r) rows_times_few<1, T>(w, row + (size_t)r, x, (float (*)[kRowBlock])(y[0] + r));
 }
 
-// One chunk of kPanel rows, decoded: w[r][n][lane].
+// the same for at most T vectors
+template <int T>
+K3_INLINE void few_of(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+  if constexpr (T > 1) {
+    if (x.count < (size_t)T) return few_of<T - 1>(w, row, rows, x, y);
+  }
+  few<T>(w, row, rows, x.rows, y);
+}
+
+// Up to kDepth chunks of kPanel rows, decoded.
 struct Panel {
-  float w[kPanel][kChunk], scale[kPanel][16];
+  struct {
+    float w[kPanel][kChunk], scale[kPanel][16];  // w[r]: [n][lane]
+  } chunks[kDepth];
+  size_t count;
 };
 K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, int groups, Panel* panel) {
+  auto& out = panel->chunks[panel->count++];
   for (int r = 0; r < rows; ++r) {
     const Chunk c = chunk_at(w, row + (size_t)r, chunk);
     const e2m1x8 codes = codes_of(c, groups);
     K3_UNROLL
-    for (int n = 0; n < 8; ++n) store(panel->w[r] + 16 * n, e2m1(codes, n));
-    store(panel->scale[r], scale_of(c, groups));
+    for (int n = 0; n < 8; ++n) store(out.w[r] + 16 * n, e2m1(codes, n));
+    store(out.scale[r], scale_of(c, groups));
   }
 }
 
 typedef float Sums[kPanel][kTokens][16];
 
-// One decoded chunk times T vectors, a register's lanes of kPartRows x T products at a time.
+// A panel times T vectors, a register's lanes of kPartRows x T products at a time. x: from the panel's columns on.
 template <int T>
 static void add_tile(const Panel& panel, const float* const* x, size_t offset, size_t token, Sums sums) {
   for (int lane = 0; lane < 16; lane += kPartLanes) {
     for (int row = 0; row < kPanel; row += kPartRows) {
-      f32part p[kPartRows][T];
-      K3_UNROLL
-      for (int n = 0; n < 8; ++n) {
-        f32part xs[T];
-        for (int t = 0; t < T; ++t) xs[t] = load_part(x[t] + offset + 16 * n + lane);
-        for (int r = 0; r < kPartRows; ++r) {
-          const f32part w = load_part(panel.w[row + r] + 16 * n + lane);
-          for (int t = 0; t < T; ++t) p[r][t] = n == 0 ? mul(w, xs[t]) : fma(w, xs[t], p[r][t]);
+      for (size_t c = 0; c < panel.count; ++c) {
+        const auto& chunk = panel.chunks[c];
+        f32part p[kPartRows][T];
+        K3_UNROLL
+        for (int n = 0; n < 8; ++n) {
+          f32part xs[T];
+          for (int t = 0; t < T; ++t) xs[t] = load_part(x[t] + offset + c * kChunk + 16 * n + lane);
+          for (int r = 0; r < kPartRows; ++r) {
+            const f32part w = load_part(chunk.w[row + r] + 16 * n + lane);
+            for (int t = 0; t < T; ++t) p[r][t] = n == 0 ? mul(w, xs[t]) : fma(w, xs[t], p[r][t]);
+          }
         }
-      }
-      for (int r = 0; r < kPartRows; ++r) {
-        const f32part scale = load_part(panel.scale[row + r] + lane);
-        for (int t = 0; t < T; ++t) {
-          float* acc = sums[row + r][token + (size_t)t] + lane;
-          store(acc, fma(p[r][t], scale, load_part(acc)));
+        for (int r = 0; r < kPartRows; ++r) {
+          const f32part scale = load_part(chunk.scale[row + r] + lane);
+          for (int t = 0; t < T; ++t) {
+            float* acc = sums[row + r][token + (size_t)t] + lane;
+            store(acc, fma(p[r][t], scale, load_part(acc)));
+          }
         }
       }
     }
   }
 }
 
-// the last tile of a block, narrower than kPartColumns
+// vectors [token, token + width), at most T of them
 template <int T>
-K3_INLINE void add_rest(const Panel& panel, const Vectors& x, size_t offset, size_t token, Sums sums) {
-  if (x.count - token == (size_t)T) return add_tile<T>(panel, x.rows + token, offset, token, sums);
-  if constexpr (T > 1) add_rest<T - 1>(panel, x, offset, token, sums);
+K3_INLINE void add_vectors(const Panel& panel, const Vectors& x, size_t offset, size_t token, size_t width, Sums sums) {
+  if constexpr (T > 1) {
+    if (width < (size_t)T) return add_vectors<T - 1>(panel, x, offset, token, width, sums);
+  }
+  add_tile<T>(panel, x.rows + token, offset, token, sums);
 }
 
+// Tiles as equal as can be: a narrow one has too few sums to hide the latency of each.
 K3_INLINE void add_panel(const Panel& panel, const Vectors& x, size_t offset, Sums sums) {
-  size_t t = 0;
-  for (; t + kPartColumns <= x.count; t += kPartColumns) add_tile<kPartColumns>(panel, x.rows + t, offset, t, sums);
-  if constexpr (kPartColumns > 1) add_rest<kPartColumns - 1>(panel, x, offset, t, sums);
+  const size_t tiles = (x.count + kPartColumns - 1) / kPartColumns;
+  for (size_t i = 0; i < tiles; ++i) {
+    const size_t token = x.count * i / tiles, end = x.count * (i + 1) / tiles;
+    add_vectors<kPartColumns>(panel, x, offset, token, end - token, sums);
+  }
 }
 
 // up to kPanel rows times up to kTokens vectors: y[t][r]
@@ -141,14 +165,14 @@ void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, f
   alignas(64) Panel panel;
   for (int r = 0; r < kPanel; ++r) memset(sums[r], 0, x.count * sizeof sums[r][0]);
   if (rows < kPanel) memset(&panel, 0, sizeof panel);
-  const size_t whole = w.columns / kChunk;
-  for (size_t c = 0; c < whole; ++c) {
-    decode(w, row, rows, c, 4, &panel);
-    add_panel(panel, x, c * kChunk, sums);
-  }
-  if (const int groups = last_groups(w)) {
-    decode(w, row, rows, whole, groups, &panel);
-    add_panel(panel, x, whole * kChunk, sums);
+  const size_t whole = w.columns / kChunk, chunks = (w.columns + kChunk - 1) / kChunk;
+  for (size_t first = 0; first < chunks; first += kDepth) {
+    panel.count = 0;
+    for (size_t c = first; c < chunks && c < first + kDepth; ++c) {
+      if (c < whole) decode(w, row, rows, c, 4, &panel);
+      else decode(w, row, rows, c, last_groups(w), &panel);
+    }
+    add_panel(panel, x, first * kChunk, sums);
   }
   for (size_t t = 0; t < x.count; ++t)
     for (int r = 0; r < rows; ++r) y[t][r] = sum(load(sums[r][t]));
@@ -156,12 +180,13 @@ void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, f
 
 // up to kRowBlock rows times up to kTokens vectors: y[t][r]
 K3_INLINE void block(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
-  static_assert(kFew == 4);
-  switch (x.count) {
-    case 1: return few<1>(w, row, rows, x.rows, y);
-    case 2: return few<2>(w, row, rows, x.rows, y);
-    case 3: return few<3>(w, row, rows, x.rows, y);
-    case 4: return few<4>(w, row, rows, x.rows, y);
+  if (kPartLanes == 16 || x.count <= kFew) {
+    const size_t tiles = (x.count + kFew - 1) / kFew;
+    for (size_t i = 0; i < tiles; ++i) {
+      const size_t first = x.count * i / tiles, end = x.count * (i + 1) / tiles;
+      few_of<(int)kFew>(w, row, rows, {x.rows + first, end - first}, y + first);
+    }
+    return;
   }
   for (int r = 0; r < rows; r += kPanel)
     panel_times_many(w, row + (size_t)r, rows - r < kPanel ? rows - r : kPanel, x, (float (*)[kRowBlock])(y[0] + r));
@@ -172,12 +197,13 @@ K3_INLINE Vectors from(const Vectors& x, size_t first) {
   return {x.rows + first, rest < kTokens ? rest : kTokens};
 }
 
+// some vectors at a time, all rows before the next ones: their x stays in second-level cache
 void multiply(const Packed& w, const Vectors& x, float* out, size_t stride, size_t begin, size_t end) {
   float y[kTokens][kRowBlock];
-  for (size_t row = begin; row < end; row += kRowBlock) {
-    const int rows = end - row < kRowBlock ? (int)(end - row) : (int)kRowBlock;
-    for (size_t first = 0; first < x.count; first += kTokens) {
-      const Vectors some = from(x, first);
+  for (size_t first = 0; first < x.count; first += kTokens) {
+    const Vectors some = from(x, first);
+    for (size_t row = begin; row < end; row += kRowBlock) {
+      const int rows = end - row < kRowBlock ? (int)(end - row) : (int)kRowBlock;
       block(w, row, rows, some, y);
       for (size_t t = 0; t < some.count; ++t)
         memcpy(out + (first + t) * stride + row, y[t], sizeof(float) * (size_t)rows);
@@ -196,9 +222,9 @@ K3_INLINE void store_arranged(float* hidden, size_t row, f32x16 values) {
 void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float* hidden, size_t stride, size_t begin,
              size_t end) {
   float gate[kTokens][kRowBlock], up[kTokens][kRowBlock];
-  for (size_t row = begin; row < end; row += kRowBlock) {
-    for (size_t first = 0; first < x.count; first += kTokens) {
-      const Vectors some = from(x, first);
+  for (size_t first = 0; first < x.count; first += kTokens) {
+    const Vectors some = from(x, first);
+    for (size_t row = begin; row < end; row += kRowBlock) {
       block(w1, row, kRowBlock, some, gate);
       block(w3, row, kRowBlock, some, up);
       for (size_t t = 0; t < some.count; ++t)
