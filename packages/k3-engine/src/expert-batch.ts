@@ -1,4 +1,4 @@
-import type { ExpertCache } from '@k3/moe-cache'
+import type { ExpertCache, ExpertPlan } from '@k3/moe-cache'
 import { ExpertFlight } from './expert-flight.js'
 import type { ExpertSlots } from './expert-slots.js'
 import type { ExpertBatch } from './interfaces.js'
@@ -14,6 +14,8 @@ export interface BatchRequest {
   readonly inspect: (layer: number, expert: number, base: number) => void
   /** Waits for an expert that was read ahead. */
   readonly awaitJoined: (layer: number, expert: number) => void
+  /** Is told about each plan. */
+  readonly count: (plan: ExpertPlan) => void
 }
 
 /** Experts that were asked for, planned together as far as the slots hold them. */
@@ -108,6 +110,7 @@ export class DiskBatch implements ExpertBatch {
       layer,
       positions.map((i) => ids[i]!)
     )
+    this.#request.count(plan)
     try {
       const order = slots.missesInFileOrder(plan)
       const reads = order.length === 0 ? null : slots.read(plan, order, 0)

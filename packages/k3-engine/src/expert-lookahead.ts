@@ -45,6 +45,8 @@ export class ExpertLookahead {
   #pending: Pending[] = []
   /** What was predicted last, likeliest first, and what of it is read because of that. */
   #prediction: { layer: number; ids: readonly number[]; reads: Set<number> } | null = null
+  /** Keeps those of the prediction that are in memory from being evicted for the others. */
+  #held: ExpertPlan | null = null
   readonly #predicted: number[] = []
   readonly #chosen: number[] = []
   #usedReads = 0
@@ -63,11 +65,16 @@ export class ExpertLookahead {
   /** Starts to read those of the experts `ids` of `layer`, likeliest first, that are not there. */
   predict(layer: number, ids: Int32Array): void {
     const { cache, slots, reserve } = this.#parts
+    this.#letGo()
     this.#sweep()
     const reads = new Set<number>()
     this.#prediction = { layer, ids: Array.from(ids), reads }
+    const there = ids.filter((expert) => cache.has(layer, expert))
+    const room = cache.slots - this.#pending.length - reserve
+    if (there.length > 0 && there.length < room) this.#held = cache.plan(layer, there)
+    const most = room - there.length
     for (const expert of ids) {
-      if (cache.slots - this.#pending.length <= reserve) return
+      if (reads.size >= most) return
       if (cache.has(layer, expert) || this.#find(layer, expert) !== undefined) continue
       this.#read(layer, expert, slots)
       reads.add(expert)
@@ -76,6 +83,7 @@ export class ExpertLookahead {
 
   /** A layer is about to ask for `ids`: what is on its way for them is hurried, the rest given up. */
   claim(layer: number, ids: Int32Array): void {
+    this.#letGo()
     this.#sweep()
     this.#count(layer, ids)
     for (const pending of this.#pending) {
@@ -95,6 +103,7 @@ export class ExpertLookahead {
 
   /** Waits for everything on its way. */
   settle(): void {
+    this.#letGo()
     for (const pending of this.#pending) {
       pending.batch.giveUp()
       settle(pending.batch, 0)
@@ -126,6 +135,11 @@ export class ExpertLookahead {
 
   #find(layer: number, expert: number): Pending | undefined {
     return this.#pending.find((pending) => pending.layer === layer && pending.expert === expert)
+  }
+
+  #letGo(): void {
+    if (this.#held !== null) this.#parts.cache.commit(this.#held)
+    this.#held = null
   }
 
   /** Hands what has arrived to the cache. A failure is no matter here: who needs the expert will read it and be told. */

@@ -17,6 +17,7 @@ export interface DiskExpertsSettings {
 
 /** Counts since the source was opened. */
 export interface ExpertTraffic {
+  /** Experts a layer asked for that needed no read of their own: resident, or on their way since a prediction. */
   readonly hits: number
   readonly misses: number
   /** Bytes asked of the disk for experts. */
@@ -38,6 +39,8 @@ export class DiskExperts implements ExpertSource {
   readonly #cache: ExpertCache
   readonly #slots: ExpertSlots
   readonly #lookahead: ExpertLookahead
+  #hits = 0
+  #misses = 0
 
   /** The reader's files are those of the checkpoint; it stays the caller's. */
   constructor(checkpoint: Checkpoint, reader: Reader, settings: DiskExpertsSettings) {
@@ -63,7 +66,11 @@ export class DiskExperts implements ExpertSource {
       layer,
       ids,
       inspect: this.#settings.inspect,
-      awaitJoined: (other, expert) => lookahead.finish(other, expert)
+      awaitJoined: (other, expert) => lookahead.finish(other, expert),
+      count: ({ hitCount, joinedCount, missCount }) => {
+        this.#hits += hitCount + joinedCount
+        this.#misses += missCount
+      }
     })
   }
 
@@ -73,8 +80,12 @@ export class DiskExperts implements ExpertSource {
   }
 
   traffic(): ExpertTraffic {
-    const { hits, misses } = this.#cache.stats()
-    return { hits, misses, bytesRead: this.#slots.bytesRead, lookahead: this.#lookahead.statistics() }
+    return {
+      hits: this.#hits,
+      misses: this.#misses,
+      bytesRead: this.#slots.bytesRead,
+      lookahead: this.#lookahead.statistics()
+    }
   }
 
   /** Gives the memory back once no read uses it any more. */
