@@ -17,6 +17,7 @@ export interface ModelFlags {
   readonly layers?: number
   readonly trunk?: NonNullable<ModelOptions['trunk']>
   readonly lookahead?: number
+  readonly also?: readonly string[]
   readonly backend?: NonNullable<ModelOptions['backend']>
   readonly direct?: NonNullable<ModelOptions['direct']>
 }
@@ -70,10 +71,16 @@ export const withRunFlags = (command: Command): Command =>
       'experts to predict for the next layer and read early (default: 0)',
       wholeNumber(0)
     )
+    .option(
+      '--also <dir>',
+      'a folder with more shards, or copies of them on another drive; may be given again',
+      (dir: string, before: readonly string[] = []) => [...before, filePath(dir)]
+    )
     .addOption(new Option('--backend <name>', 'how shards are read').choices(['auto', 'io_uring', 'pread']))
     .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
 /** The engine's options for those flags; an absent one keeps the engine's default. */
+<<<<<<< HEAD
 export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions => {
   const { threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct } = flags
   const options = {
@@ -89,11 +96,28 @@ export const openFlagged = async (
   flags: ModelFlags & SpeculationFlag,
   output: Output,
   setAside: Pick<ModelOptions, 'prefixCacheBytes'> = {}
+=======
+export const modelOptions = (flags: ModelFlags): ModelOptions => {
+  const { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct } = flags
+  const options = { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct }
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+/** Opens the model the flags name, and says on stderr when it is the demo model. */
+export const openFlagged = async (
+  flags: ModelFlags,
+  output: Output,
+  watchers: Pick<ModelOptions, 'onSpan' | 'onRead'> = {}
+>>>>>>> ad1a07a (Read shards from several folders, refuse one that changed, and draw a time line)
 ): Promise<Model> => {
   if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
   output.progress('loading …')
   const dir = flags.model === undefined ? modelDir : flags.model
+<<<<<<< HEAD
   const model = await openModel(dir, { ...modelOptions(flags), ...setAside })
+=======
+  const model = await openModel(dir, { ...modelOptions(flags), ...watchers })
+>>>>>>> ad1a07a (Read shards from several folders, refuse one that changed, and draw a time line)
   for (const notice of model.notices) output.note(`k3: ${notice}`)
   output.note(`k3: ${memoryNote(model.memory)}`)
   return model

@@ -54,7 +54,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
 
 /** The object `--json` prints. Times in milliseconds, sizes in bytes. */
 export const reportJson = (report: RunReport, model: Model) => {
-  const { hits, misses, bytesRead, trunkBytesRead, lookahead } = model.traffic
+  const { hits, misses, bytesRead, trunkBytesRead, lookahead, drives } = model.traffic
   return {
     ids: report.ids,
     text: report.answer.text,
@@ -72,6 +72,11 @@ export const reportJson = (report: RunReport, model: Model) => {
     },
     bytes_read: bytesRead + trunkBytesRead,
     trunk_bytes_read: trunkBytesRead,
+    drives: drives.map(({ folder, bytesRead: bytes, busySeconds }) => ({
+      folder,
+      bytes_read: bytes,
+      gb_per_s: busySeconds === 0 ? null : bytes / 1e9 / busySeconds
+    })),
     lookahead: {
       predicted: lookahead.predicted,
       chosen: lookahead.chosen,

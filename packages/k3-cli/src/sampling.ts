@@ -1,19 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from 'node:fs'
-import path from 'node:path'
 import { createSampler, type Sampler } from '@k3/engine/sampling'
 import type { Command } from 'commander'
 import { decimal, seed, wholeNumber } from './parse-option.js'
 import { UsageError } from './usage-error.js'
+import { WholeFile } from './whole-file.js'
 
 /** Flags that choose tokens. */
 export interface SamplingFlags {
@@ -91,52 +81,20 @@ export const chooseSampler = (
   return { sampler: createSampler({ ...others, ...settings }), ...settings }
 }
 
-/**
- * A file for the logits of the first step. It is opened before anything runs, so that what cannot be written is known at
- * once, and has its name only when it is whole; a device or a pipe is written as it is.
- */
-export class LogitsDump implements Disposable {
-  readonly #file: string
-  readonly #temporary: string
-  readonly #descriptor: number
+/** A file for the logits of the first step, raw little-endian float32. */
+export class LogitsDump extends WholeFile {
   #isWritten = false
 
-  /** @throws the error of the system when the file cannot be written */
-  constructor(file: string) {
-    try {
-      const exists = existsSync(file)
-      const isFile = !exists || statSync(file).isFile()
-      this.#file = exists && isFile ? realpathSync(file) : file
-      this.#temporary = isFile
-        ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.part`)
-        : this.#file
-      this.#descriptor = openSync(this.#temporary, 'w')
-    } catch (cause) {
-      const { code, message } = cause as NodeJS.ErrnoException
-      throw Object.assign(new Error(`${file} cannot be written: ${message}`, { cause }), { code })
-    }
-  }
-
-  /** The same sampler; the logits of its first call go to the file as raw little-endian float32. */
+  /** The same sampler; the logits of its first call go to the file. */
   tap(sampler: Sampler): Sampler {
     return {
       begin: (ids) => sampler.begin(ids),
       accept: (id) => sampler.accept(id),
       pick: (logits, allowed) => {
-        if (!this.#isWritten) this.#write(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength))
+        if (!this.#isWritten) this.write(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength))
+        this.#isWritten = true
         return sampler.pick(logits, allowed)
       }
     }
-  }
-
-  #write(bytes: Uint8Array): void {
-    writeFileSync(this.#descriptor, bytes)
-    if (this.#temporary !== this.#file) renameSync(this.#temporary, this.#file)
-    this.#isWritten = true
-  }
-
-  [Symbol.dispose](): void {
-    closeSync(this.#descriptor)
-    if (!this.#isWritten && this.#temporary !== this.#file) rmSync(this.#temporary, { force: true })
   }
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { supportedIsas } from '@k3/vector-ops'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -55,6 +55,22 @@ describe('the logits of the tiny model', { timeout: 120_000 }, () => {
       ['--chunk-tokens', '3', '--cache-slots', '9']
     ])
       expect((await logits(...flags, ...rest)).equals(first)).toBe(true)
+  })
+
+  test.each([0, 3, 24])(
+    'have the same bits with a lookahead of %i, fed token by token',
+    async (lookahead) => {
+      const flags = ['--lookahead', String(lookahead), '--trunk', 'stream', '--chunk-tokens', '1']
+      expect((await logits(...flags, '--cache-slots', '30')).equals(first)).toBe(true)
+    }
+  )
+
+  test('have the same bits read from two folders', async () => {
+    const mirror = path.join(dir, 'mirror')
+    cpSync(model, mirror, { recursive: true })
+    const flags = ['--also', mirror, '--also', model, '--cache-slots', '5']
+    for (const trunk of ['stream', 'mmap'])
+      expect((await logits(...flags, '--trunk', trunk)).equals(first)).toBe(true)
   })
 
   test('have 512 finite numbers', () => {

@@ -66,6 +66,7 @@ describe('k3 generate', () => {
       },
       bytes_read: expect.any(Number),
       trunk_bytes_read: 0,
+      drives: [{ folder: modelDir, bytes_read: expect.any(Number), gb_per_s: expect.any(Number) }],
       lookahead: { predicted: [], chosen: [], used_reads: 0, wasted_reads: 0, wasted_bytes: 0 },
       peak_rss_bytes: expect.any(Number),
       memory: expect.objectContaining({ cache_slots: 192, trunk: expect.objectContaining({ mode: 'mmap' }) }),
@@ -278,6 +279,33 @@ describe('k3 generate, settings of the run', () => {
   test('fails when the logits cannot be written', async () => {
     const { code, stderr } = await k3([...run, 'Hi', '--dump-logits', '/nowhere/at/all'])
     expect([code, stderr]).toEqual([1, expect.stringMatching(/at\/all cannot be written: .* \[ENOENT\]\n$/)])
+  })
+
+  test('writes a time line with --timeline, calls and reads on one clock', async () => {
+    const file = path.join(scratchFolder(), 'run.json')
+    await k3([...run, raw.text!, '--max-tokens', '3', '--timeline', file, '--trunk', 'stream'])
+    const { traceEvents: events } = JSON.parse(readFileSync(file, 'utf8')) as {
+      traceEvents: { name: string; ph: string; cat: string; ts: number; dur?: number; id?: number }[]
+    }
+    const calls = events.filter(({ ph }) => ph === 'X')
+    expect(calls.some(({ name }) => name === 'attention.project')).toBe(true)
+    const [begins, ends] = ['b', 'e'].map((kind) => events.filter(({ ph }) => ph === kind))
+    expect(begins!.length).toBeGreaterThan(0)
+    expect(new Set(begins!.map(({ cat }) => cat))).toEqual(new Set(['read.wanted', 'read.trunk']))
+    for (const begin of begins!) {
+      const end = ends!.find(({ id }) => id === begin.id)!
+      expect(end.ts).toBeGreaterThanOrEqual(begin.ts)
+    }
+    const isUnder = ({ ts, dur }: { ts: number; dur?: number }) =>
+      begins!.some((begin) => begin.ts <= ts && ends!.find(({ id }) => id === begin.id)!.ts >= ts + dur!)
+    expect(calls.some(isUnder)).toBe(true)
+  })
+
+  test('refuses a time line that cannot be written, and leaves none of a run that fails', async () => {
+    expect((await k3([...run, 'Hi', '--timeline', '/nowhere/at/all'])).code).not.toBe(0)
+    const file = path.join(scratchFolder(), 'run.json')
+    await k3([...run, 'Hi', '--model', '/nowhere', '--timeline', file])
+    expect(readdirSync(path.dirname(file))).toEqual([])
   })
 
   test('leaves the file of --dump-logits as it was when nothing ran', async () => {

@@ -4,6 +4,7 @@ import type { LayerPlan } from './layer-plan.js'
 import type { Ram } from './memory/budget.js'
 import type { OnSpan } from './spans.js'
 import type { TrunkPlacement } from './trunk-placement.js'
+import type { OnRead } from './watch-reads.js'
 
 /** Settings of `openModel`. None of them changes a bit of the logits, except `layers` and `parts`. */
 export interface ModelOptions {
@@ -42,6 +43,11 @@ export interface ModelOptions {
    * a layer. Default 0.
    */
   readonly lookahead?: number
+  /**
+   * More folders with shards of the checkpoint, for instance on other drives: those the first folder lacks are taken from
+   * them, and whichever drive is free reads what several have.
+   */
+  readonly also?: readonly string[]
   /** How shards are read. Default: io_uring where it is to be had, past the page cache where the file system allows it. */
   readonly backend?: 'auto' | 'io_uring' | 'pread'
   readonly direct?: 'auto' | 'on' | 'off'
@@ -49,6 +55,8 @@ export interface ModelOptions {
    * Told about each native call and each wait for the disk, when it has ended; for measuring. Costs nothing when absent.
    */
   readonly onSpan?: OnSpan
+  /** Told about each read of a shard; reads overlap each other and the spans. */
+  readonly onRead?: OnRead
   /** Your own parts in place of the built-in ones. */
   readonly parts?: CustomParts
 }

@@ -25,6 +25,8 @@ export interface ModelParts {
   readonly notices: readonly string[]
   /** What a saved session has to agree with; read from the shards when it is first asked for. */
   readonly identity: () => Promise<SessionIdentity>
+  /** Throws when a shard is not the one that was opened. */
+  readonly verifyShards: () => void
   readonly dispose: () => Promise<void>
 }
 
@@ -32,6 +34,12 @@ export interface ModelParts {
 export interface ModelTraffic extends ExpertTraffic {
   /** Bytes asked of the disk for layers, head and embedding rows; 0 when they are mapped. */
   readonly trunkBytesRead: number
+  /** What each folder's copies delivered, and how long they had something to read. */
+  readonly drives: readonly {
+    readonly folder: string
+    readonly bytesRead: number
+    readonly busySeconds: number
+  }[]
 }
 
 /** What one layer did with the last token of a chunk; arrays are copies. */
@@ -193,12 +201,14 @@ export class Model implements AsyncDisposable {
     out: Float32Array,
     { signal, onProgress, observe }: WatchedRun
   ): Promise<void> {
-    const { decoder } = this.#parts
+    const { decoder, verifyShards } = this.#parts
     const vocab = this.config.vocabSize
     const chunk = decoder.parts.scratch.maxTokens
     for (let first = 0; first < ids.length; first += chunk) {
       const part = Array.prototype.slice.call(ids, first, first + chunk) as number[]
       const last = first + part.length === ids.length
+      // before, because a mapped page that a truncation took away would end the process; after, because of what was read
+      verifyShards()
       const isWanted = last || out.length === ids.length * vocab
       await decoder.advance(part, state.layers, isWanted, (layer) => {
         observe?.(this.#observe(layer))
@@ -206,6 +216,7 @@ export class Model implements AsyncDisposable {
         return this.#pause(signal)
       })
       for (const id of part) state.ids.push(id)
+      verifyShards()
       if (out.length === ids.length * vocab) decoder.logits(part.length, out.subarray(first * vocab))
       else if (last) decoder.logits(1, out)
     }

@@ -6,6 +6,7 @@ import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
 import { openReader, type Reader } from '@k3/uring'
 import { bindDecoder, type DecoderSources } from './bind-decoder.js'
 import { openCheckpoint } from './checkpoint/open-checkpoint.js'
+import { shardCopies } from './checkpoint/shard-copies.js'
 import type { Checkpoint } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
 import { ExpertMlps } from './expert-mlps.js'
@@ -16,6 +17,8 @@ import type { ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
 import { planOptions } from './plan-options.js'
 import { identityOf } from './session-file/identity.js'
+import { ShardGuard } from './shard-guard.js'
+import { watchReads } from './watch-reads.js'
 
 // The router's own limit.
 const MOST_PREDICTED = 256
@@ -29,9 +32,15 @@ const MOST_PREDICTED = 256
 export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
   knownFields('options', options, OPTIONS)
   if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
-  if (options.onSpan !== undefined && typeof options.onSpan !== 'function')
-    throw badOption('onSpan', 'a function', options.onSpan)
-  const checkpoint = await openCheckpoint(dir)
+  for (const watcher of ['onSpan', 'onRead'] as const)
+    if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
+      throw badOption(watcher, 'a function', options[watcher])
+  const folders = [
+    ...new Set([dir, ...(options.also === undefined ? [] : options.also)].map((one) => path.resolve(one)))
+  ]
+  const checkpoint = await openCheckpoint(folders[0]!, folders.slice(1))
+  const copies = await shardCopies(checkpoint.files, folders)
+  const guard = new ShardGuard(copies.flat().filter((file) => file !== null))
   const plan = firstLayers(checkpoint, options.layers)
   const tokenizer = openTokenizer(dir, checkpoint)
   const threads = wholeNumber('threads', options.threads, availableParallelism())
@@ -42,7 +51,9 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
   const closers: (() => void | Promise<void>)[] = [() => pool.close()]
   try {
-    const reader = openReader(checkpoint.files, { direct, backend })
+    const disk = openReader(copies, { direct, backend })
+    const { onRead } = options
+    const reader = onRead === undefined ? disk : watchReads(disk, checkpoint.files, onRead)
     closers.unshift(() => reader.close())
     const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens })
     closers.unshift(() => trunk.close())
@@ -73,11 +84,13 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       memory,
       traffic: () => ({
         ...(experts === null ? NO_EXPERT_TRAFFIC : experts.traffic()),
-        trunkBytesRead: trunk.bytesRead
+        trunkBytesRead: trunk.bytesRead,
+        drives: reader.info.drives.map((drive, i) => ({ folder: folders[i]!, ...drive }))
       }),
       notices: checkpoint.notices,
       backend: describeReader(reader),
       identity: once(() => identityOf(checkpoint, plan)),
+      verifyShards: () => guard.verify(),
       dispose: () => closeAll(closers)
     })
   } catch (error) {
@@ -166,9 +179,11 @@ const OPTIONS = [
   'pinnedLayers',
   'ringLayers',
   'lookahead',
+  'also',
   'backend',
   'direct',
   'onSpan',
+  'onRead',
   'parts'
 ]
 const PARTS = ['policy', 'experts', 'weights', 'layer']

@@ -53,7 +53,7 @@ describe('a damaged checkpoint', () => {
     expect((await failureOf(dir)).code).toBe('ERR_VECTOR_OPS_NONFINITE')
   })
 
-  it('that shrinks under an open model fails the read by name', async () => {
+  it('that shrinks under an open model is noticed by name', async () => {
     const dir = copyOfDemo()
     const checkpoint = await openCheckpoint(dir)
     const model = await openModel(dir, { cacheSlots: 4 })
@@ -62,8 +62,19 @@ describe('a damaged checkpoint', () => {
     // only expert bytes go: the mapped trunk of this shard lies before them
     truncateSync(file, Math.min(...Array.from({ length: 16 }, (_, expert) => area.base(expert))))
     const work = Promise.resolve(model.generate({ ids: [1, 2, 3], maxTokens: 2 }))
-    await expect(work).rejects.toMatchObject({ code: 'ERR_URING_EOF' })
+    await expect(work).rejects.toMatchObject({ code: 'ERR_K3_SHARD_CHANGED', file })
     await model[Symbol.asyncDispose]()
+  })
+
+  it('that shrinks while a token is on its way fails the read by name', async () => {
+    const dir = copyOfDemo()
+    const checkpoint = await openCheckpoint(dir)
+    await using model = await openModel(dir, { cacheSlots: 4 })
+    const area = checkpoint.experts(9)
+    const experts = Math.min(...Array.from({ length: 16 }, (_, expert) => area.base(expert)))
+    const observe = ({ layer }: { layer: number }) =>
+      layer === 0 && truncateSync(checkpoint.files[area.file]!, experts)
+    await expect(model.forward([1, 2, 3], { observe })).rejects.toMatchObject({ code: 'ERR_URING_EOF' })
   })
 
   it('without tokenizer files takes ids and refuses text', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ModelOptions } from '../src/model-options.js'
 import { openModel } from '../src/open-model.js'
 import { type Span, unwatched, watchLayer } from '../src/spans.js'
+import type { ReadSpan } from '../src/watch-reads.js'
 
 const logitsOf = async (options: ModelOptions): Promise<Float32Array> => {
   await using model = await openModel(modelDir, { threads: 1, chunkTokens: 2, ...options })
@@ -46,12 +47,28 @@ describe('a watched model', () => {
     ])
   })
 
-  it('refuses an observer that is no function', async () => {
-    const onSpan = 1 as unknown as NonNullable<ModelOptions['onSpan']>
-    await expect(openModel(modelDir, { onSpan })).rejects.toMatchObject({
-      code: 'ERR_K3_OPTION',
-      field: 'onSpan'
-    })
+  it('reports every read, and computes the same bits', async () => {
+    const reads: ReadSpan[] = []
+    const options: ModelOptions = { cacheSlots: 8, trunk: 'stream', lookahead: 4, chunkTokens: 1 }
+    const spans: Span[] = []
+    const onRead = (read: ReadSpan) => reads.push(read)
+    const logits = await logitsOf({ ...options, onRead, onSpan: (span) => spans.push(span) })
+    expect(logits).toEqual(await logitsOf(options))
+    for (const kind of ['wanted', 'trunk'] as const)
+      expect(reads.filter((read) => read.kind === kind).length).toBeGreaterThan(10)
+    for (const { file, bytes, startMs, endMs } of reads) {
+      expect(file).toMatch(/safetensors$/)
+      expect(bytes).toBeGreaterThan(0)
+      expect(endMs).toBeGreaterThanOrEqual(startMs)
+    }
+    // the same clock as the spans
+    expect(Math.min(...reads.map(({ endMs }) => endMs))).toBeLessThan(spans.at(-1)!.endMs)
+    expect(Math.max(...reads.map(({ endMs }) => endMs))).toBeGreaterThan(spans[0]!.startMs)
+  })
+
+  it.each(['onSpan', 'onRead'])('refuses an observer %s that is no function', async (field) => {
+    const error = await openModel(modelDir, { [field]: 1 }).then(undefined, (cause: unknown) => cause)
+    expect(error).toMatchObject({ code: 'ERR_K3_OPTION', field })
   })
 })
 

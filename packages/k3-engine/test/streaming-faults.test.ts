@@ -1,4 +1,14 @@
-import { cpSync, existsSync, mkdtempSync, rmSync, statfsSync, truncateSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  truncateSync
+} from 'node:fs'
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
 import { createPool } from '@k3/task-pool'
@@ -13,7 +23,7 @@ import { openModel } from '../src/open-model.js'
 import { openTrunk } from '../src/open-trunk.js'
 import { layerTensorName } from '../src/tensor-names.js'
 import { choosePlacement } from '../src/trunk-placement.js'
-import { codeOf, copyOfDemo, demoCase } from './demo-cases.js'
+import { codeOf, copyOfDemo, demoCase, patch } from './demo-cases.js'
 
 const { prompt, output } = demoCase('raw-01')
 const answerOf = async (dir: string, options: ModelOptions) => {
@@ -117,9 +127,39 @@ describe('a shard that is cut off under an open model', () => {
     const layer = checkpoint.extent(layerTensorName(9, 'self_attn.o_proj.weight'))
     const cut = () => truncateSync(files[layer.file]!, layer.offset)
     const run = model.forward(prompt, { observe: ({ layer: done }) => done === 0 && cut() })
-    // what had arrived before is computed with; nothing that had not is
-    expect(['resolved', 'ERR_URING_EOF']).toContain(await codeOf(run))
-    expect(await codeOf(model.forward(prompt))).not.toBe('resolved')
+    // if everything had arrived before, the end of the pass notices
+    expect(['ERR_K3_SHARD_CHANGED', 'ERR_URING_EOF']).toContain(await codeOf(run))
+    expect(await codeOf(model.forward(prompt))).toBe('ERR_K3_SHARD_CHANGED')
+  })
+})
+
+describe('a shard that is exchanged under an open model', () => {
+  const exchanges: Record<string, (file: string) => void> = {
+    'is replaced': (file) => {
+      copyFileSync(file, `${file}.new`)
+      renameSync(`${file}.new`, file)
+    },
+    'is written to': (file) => patch(file, statSync(file).size - 1, [1]),
+    'is removed': (file) => rmSync(file)
+  }
+  it.each(Object.keys(exchanges))('gives no token when it %s', async (how) => {
+    for (const trunk of ['mmap', 'stream'] as const) {
+      const dir = copyOfDemo()
+      const { files } = await openCheckpoint(dir)
+      await using model = await openModel(dir, { trunk, cacheSlots: 4 })
+      await model.forward([1])
+      exchanges[how]!(files[0]!)
+      const error = await model.forward([1]).then(undefined, (cause: unknown) => cause)
+      expect(error).toMatchObject({ code: 'ERR_K3_SHARD_CHANGED', file: files[0] })
+    }
+  })
+
+  it('gives no token of the pass that was running', async () => {
+    const dir = copyOfDemo()
+    const { files } = await openCheckpoint(dir)
+    await using model = await openModel(dir, { trunk: 'stream' })
+    const observe = ({ layer }: { layer: number }) => layer === 3 && exchanges['is written to']!(files[0]!)
+    expect(await codeOf(model.forward([1], { observe }))).toBe('ERR_K3_SHARD_CHANGED')
   })
 })
 

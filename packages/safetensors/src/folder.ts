@@ -17,21 +17,25 @@ const NUMBERED = /^(.+)-(\d{1,9})-of-(\d{1,9})\.safetensors$/
  * that both name the same tensors. Reads headers only, keeps no file open, follows no path out of an index.
  *
  * Without an index the folder is numbered shards, all of them and nothing else, or else every `*.safetensors` in it.
- * `headersOnly`: the files hold 8 + N bytes and no data; sizes are those the data would have.
+ * `headersOnly`: the files hold 8 + N bytes and no data; sizes are those the data would have. `also`: folders in which
+ * files are looked for that the first one lacks.
  * @throws ERR_SAFETENSORS_IO, _NOT_A_FILE, _NO_FILES, _STRAY_FILE, _SHARD_MISSING, _INDEX_*, _TENSOR_MISSING,
  *   _TENSOR_MISPLACED, _TENSOR_IN_TWO_SHARDS, _NOT_HEADER_ONLY, and what parseHeader throws for a shard
  */
 export async function openSharded(
   dir: string,
-  options: { headersOnly?: boolean } = {}
+  options: { headersOnly?: boolean; also?: readonly string[] } = {}
 ): Promise<ShardedCheckpoint> {
-  const { headersOnly = false } = options
-  const files = await listFiles(dir)
+  const { headersOnly = false, also = [] } = options
+  const folderOf = new Map<string, string>()
+  for (const folder of [dir, ...also])
+    for (const name of await listFiles(folder)) if (!folderOf.has(name)) folderOf.set(name, folder)
+  const files = [...folderOf.keys()]
   const notices: SafetensorsError[] = []
   const indexFile = findIndex(dir, files)
-  const index = indexFile === null ? null : await readIndex(join(dir, indexFile))
+  const index = indexFile === null ? null : await readIndex(join(folderOf.get(indexFile)!, indexFile))
   const names = index === null ? shardsByName(dir, files, notices) : shardsByIndex(dir, files, index, notices)
-  const locate = (name: string) => join(dir, name)
+  const locate = (name: string) => join(folderOf.get(name)!, name)
   const header = (name: string) => readShardHeader(locate(name), headersOnly)
   return joinShards({ parallel: 1, locate, header }, names, index, notices)
 }

@@ -28,6 +28,16 @@ describe('with an index', () => {
     expect(await codeOf(() => checkpoint.get('e'))).toBe('ERR_SAFETENSORS_TENSOR_NOT_FOUND')
   })
 
+  test('finds what the folder lacks in others, the first of them first', async () => {
+    const dir = temporaryFolder({ [S1]: three[S1]!, [INDEX]: indexOf(weights, 16) })
+    const second = temporaryFolder({ [S1]: three[S1]!, [S2]: three[S2]! })
+    const third = temporaryFolder({ ...three, [INDEX]: indexOf(weights, 16) })
+    const { shards } = await openSharded(dir, { also: [second, third] })
+    expect(shards.map(({ path }) => path)).toEqual([join(dir, S1), join(second, S2), join(third, S3)])
+    const error = await errorOf(() => openSharded(dir, { also: [second] }))
+    expect([error.code, error.file]).toEqual(['ERR_SAFETENSORS_SHARD_MISSING', join(dir, S3)])
+  })
+
   test('names every shard that is not on disk', async () => {
     const dir = temporaryFolder({ ...three, [INDEX]: indexOf(weights) })
     unlinkSync(join(dir, S2))

@@ -16,6 +16,7 @@ import { readPrompt } from '../read-text.js'
 import { type FinishReason, type RunReport, reportJson, reportLine } from '../report.js'
 import { chooseSampler, GREEDY, LogitsDump, type SamplingFlags, withSamplingFlags } from '../sampling.js'
 import type { Terminal } from '../terminal.js'
+import { Timeline } from '../timeline.js'
 import { requireTokenizer } from '../tokenizer-of.js'
 import { UsageError } from '../usage-error.js'
 
@@ -27,6 +28,7 @@ interface GenerateFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
   readonly reasoning: boolean
   readonly maxTokens: number
   readonly dumpLogits?: string
+  readonly timeline?: string
   readonly json?: true
   readonly quiet?: true
 }
@@ -52,6 +54,7 @@ export const generateCommand = (terminal: Terminal): Command =>
     .option('--no-reasoning', 'do not show the reasoning on stderr (needs --chat)')
     .option('--max-tokens <n>', 'the most tokens to generate', wholeNumber(1), 512)
     .option('--dump-logits <file>', 'write the logits of the first step, raw float32', filePath)
+    .option('--timeline <file>', 'write what ran and was read when, as a Chrome trace', filePath)
     .option('--json', 'print one object with ids, text, timings and counts')
     .option('--quiet', 'nothing on stderr but errors')
     .addHelpText('after', '\nExample:\n  k3 generate --chat "How many layers does Kimi K3 have?"')
@@ -62,8 +65,9 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
   const { sampler, seed } = chooseSampler(flags)
   const output = new Output(terminal, flags)
   using dump = flags.dumpLogits === undefined ? null : new LogitsDump(flags.dumpLogits)
+  using timeline = flags.timeline === undefined ? null : new Timeline(flags.timeline)
   const started = performance.now()
-  const model = await openFlagged(flags, output)
+  const model = await openFlagged(flags, output, timeline === null ? {} : timeline.watchers)
   const interrupt = stopOnInterrupt()
   try {
     const loadMs = performance.now() - started
@@ -85,6 +89,8 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
     interrupt.release()
     await model[Symbol.asyncDispose]()
   }
+  // only now are all reads over
+  timeline?.finish()
 }
 
 /** Exactly one of the three ways to give a prompt. */

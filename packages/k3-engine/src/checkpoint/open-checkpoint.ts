@@ -18,22 +18,30 @@ export interface ReadCheckpoint {
 }
 
 /**
- * Reads config.json, index and shard headers of a folder and binds every record to its place. No file stays open.
+ * Reads config.json, index and shard headers of a folder and binds every record to its place. No file stays open. Shards
+ * the folder lacks are looked for in those of `also`.
  * @throws ERR_K3_CONFIG_FILE when config.json cannot be read, and what parseConfig throws
  * @throws ERR_K3_TENSORS, ERR_K3_EXPERT_LAYOUT when the records are not those the configuration demands
  * @throws SafetensorsError for a malformed index or shard
  */
-export async function openCheckpoint(dir: string): Promise<Checkpoint> {
-  const { config, plan, sharded, binding } = await readCheckpoint(dir, false)
+export async function openCheckpoint(dir: string, also: readonly string[] = []): Promise<Checkpoint> {
+  const { config, plan, sharded, binding } = await readCheckpoint(dir, false, also)
   return new BoundCheckpoint(path.resolve(dir), config, plan, sharded, binding)
 }
 
 /** What {@link openCheckpoint} and `inspectCheckpoint` share. `headersOnly`: the shards hold headers without data. */
-export async function readCheckpoint(dir: string, headersOnly: boolean): Promise<ReadCheckpoint> {
+export async function readCheckpoint(
+  dir: string,
+  headersOnly: boolean,
+  also: readonly string[] = []
+): Promise<ReadCheckpoint> {
   const absolute = path.resolve(dir)
   const config = await readConfig(path.join(absolute, 'config.json'))
   const plan = layerPlan(config)
-  const sharded = await openSharded(absolute, { headersOnly })
+  const sharded = await openSharded(absolute, {
+    headersOnly,
+    also: also.map((folder) => path.resolve(folder))
+  })
   const shards = sharded.shards.map(({ path: file, tensors }) => ({
     path: file,
     // what a shard holds beyond the index is left out, as its notice says; if it is needed, it is missing

@@ -1,0 +1,50 @@
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
+import path from 'node:path'
+
+/**
+ * A file that is written once. It is opened before anything runs, so that what cannot be written is known at once, and
+ * has its name only when it is whole; a device or a pipe is written as it is.
+ */
+export class WholeFile implements Disposable {
+  readonly #file: string
+  readonly #temporary: string
+  readonly #descriptor: number
+  #isWhole = false
+
+  /** @throws the error of the system when the file cannot be written */
+  constructor(file: string) {
+    try {
+      const exists = existsSync(file)
+      const isFile = !exists || statSync(file).isFile()
+      this.#file = exists && isFile ? realpathSync(file) : file
+      this.#temporary = isFile
+        ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.part`)
+        : this.#file
+      this.#descriptor = openSync(this.#temporary, 'w')
+    } catch (cause) {
+      const { code, message } = cause as NodeJS.ErrnoException
+      throw Object.assign(new Error(`${file} cannot be written: ${message}`, { cause }), { code })
+    }
+  }
+
+  /** All of its content. */
+  write(content: Uint8Array | string): void {
+    writeFileSync(this.#descriptor, content)
+    if (this.#temporary !== this.#file) renameSync(this.#temporary, this.#file)
+    this.#isWhole = true
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor)
+    if (!this.#isWhole && this.#temporary !== this.#file) rmSync(this.#temporary, { force: true })
+  }
+}
