@@ -2,7 +2,7 @@ import { modelDir } from '@k3/demo-model'
 import { type Model, type ModelOptions, openModel } from '@k3/engine'
 import { type Command, Option } from 'commander'
 import type { Output } from './output.js'
-import { draftLength, ramSize, threadCount, wholeNumber } from './parse-option.js'
+import { draftLength, filePath, ramSize, threadCount, wholeNumber } from './parse-option.js'
 import { memoryNote } from './plan/plan-text.js'
 
 /** Flags of every command that runs a model. */
@@ -80,11 +80,11 @@ export const withRunFlags = (command: Command): Command =>
     .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
 /** The engine's options for those flags; an absent one keeps the engine's default. */
-<<<<<<< HEAD
 export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions => {
-  const { threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct } = flags
+  const { threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct } =
+    flags
   const options = {
-    ...{ threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, backend, direct },
+    ...{ threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct },
     contextTokens: flags.context,
     speculates: flags.spec === undefined ? undefined : true
   }
@@ -95,29 +95,12 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
 export const openFlagged = async (
   flags: ModelFlags & SpeculationFlag,
   output: Output,
-  setAside: Pick<ModelOptions, 'prefixCacheBytes'> = {}
-=======
-export const modelOptions = (flags: ModelFlags): ModelOptions => {
-  const { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct } = flags
-  const options = { threads, isa, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct }
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-}
-
-/** Opens the model the flags name, and says on stderr when it is the demo model. */
-export const openFlagged = async (
-  flags: ModelFlags,
-  output: Output,
-  watchers: Pick<ModelOptions, 'onSpan' | 'onRead'> = {}
->>>>>>> ad1a07a (Read shards from several folders, refuse one that changed, and draw a time line)
+  more: Pick<ModelOptions, 'prefixCacheBytes' | 'onSpan' | 'onRead'> = {}
 ): Promise<Model> => {
   if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
   output.progress('loading …')
   const dir = flags.model === undefined ? modelDir : flags.model
-<<<<<<< HEAD
-  const model = await openModel(dir, { ...modelOptions(flags), ...setAside })
-=======
-  const model = await openModel(dir, { ...modelOptions(flags), ...watchers })
->>>>>>> ad1a07a (Read shards from several folders, refuse one that changed, and draw a time line)
+  const model = await openModel(dir, { ...modelOptions(flags), ...more })
   for (const notice of model.notices) output.note(`k3: ${notice}`)
   output.note(`k3: ${memoryNote(model.memory)}`)
   return model

@@ -61,6 +61,7 @@ export class Decoder {
       const pause = after(i, this)
       if (pause !== undefined) await pause
     }
+    if (!withLogits) trunk.end()
   }
 
   /** Logits of the last `count` tokens of the chunk that was advanced. out: f32 [count, vocab] */
@@ -72,5 +73,6 @@ export class Decoder {
     ops.rmsNorm(mixed, finalNorm, eps, mixed, tokens)
     trunk.enter(null)
     head.apply(count === tokens ? mixed : mixed.subarray((tokens - count) * width), [out], count)
+    trunk.end()
   }
 }

@@ -57,6 +57,10 @@ export class MappedWeights implements Trunk {
     // likewise
   }
 
+  end(): void {
+    // likewise
+  }
+
   has(): boolean {
     return true
   }

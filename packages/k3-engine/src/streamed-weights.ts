@@ -107,6 +107,10 @@ export class StreamedWeights implements Trunk {
     this.#ring.use(this.#firstOf(layer))
   }
 
+  end(): void {
+    this.#ring.end()
+  }
+
   has(layer: number): boolean {
     return this.#ring.has(this.#firstOf(layer))
   }

@@ -18,6 +18,8 @@ export interface Loading {
 /** Starts to read segment `segment` into place `place`. */
 export type Load = (segment: number, place: number) => Loading
 
+const NONE = -1
+
 interface Held {
   readonly place: number
   readonly loading: Loading
@@ -28,8 +30,9 @@ interface Held {
 
 /**
  * Which segment lies in which buffer, and what is read next. Segments are used in order, pass after pass; each is read as
- * soon as a buffer is free, so that the drive is idle only while every buffer holds what is still needed. Places 0 …
- * `buffers` - 1 are those of the ring; a pinned segment s has place `buffers` + s for itself and is read once.
+ * soon as there is a buffer for it, so that the drive is idle only while every buffer holds what is still needed. A buffer
+ * whose segment is over is taken when another needs it, the one that is needed again last first. Places 0 … `buffers` - 1
+ * are those of the ring; a pinned segment s has place `buffers` + s for itself and is read once.
  */
 export class TrunkRing {
   readonly #segments: readonly RingSegment[]
@@ -40,7 +43,8 @@ export class TrunkRing {
   readonly #layerSegments: number
   #pass = -1
   #passEnd: number
-  #current = -1
+  #isPassOver = false
+  #current = NONE
   /** What is read next: segment and pass. */
   #next = 0
   #nextPass = 0
@@ -59,21 +63,18 @@ export class TrunkRing {
   begin(withHead: boolean): void {
     this.#pass++
     this.#passEnd = withHead ? this.#segments.length : this.#layerSegments
-    this.#current = -1
+    this.#isPassOver = false
+    this.#current = NONE
     if (this.#nextPass < this.#pass) this.#restart(0)
-    // before anything is released, so that a segment this pass can use again is kept
-    this.#readAhead()
-    this.#release((held) => held.pass < this.#pass)
     this.#readAhead()
   }
 
   /** Where a segment lies, once it is there. It stays until another one is used. @throws as `Loading.wait` */
   use(segment: number): number {
-    const known = this.#held[segment]
+    const known = this.#held[segment]!
     if (segment === this.#current && known?.isThere === true) return known.place
     this.#current = segment
     if (known === null) this.#restart(segment)
-    else this.#release((held, other) => held.pass <= this.#pass && other < segment)
     this.#readAhead()
     return this.#arrived(segment)
   }
@@ -82,6 +83,13 @@ export class TrunkRing {
   has(segment: number): boolean {
     const held = this.#held[segment]!
     return held !== null && (held.isThere || held.loading.isOver())
+  }
+
+  /** The pass is over: nothing is in use any more. */
+  end(): void {
+    this.#isPassOver = true
+    this.#current = NONE
+    this.#readAhead()
   }
 
   /** Ends what is on its way. */
@@ -97,7 +105,7 @@ export class TrunkRing {
     try {
       held.loading.wait()
     } catch (error) {
-      this.#current = -1
+      this.#current = NONE
       this.#drop(segment)
       throw error
     }
@@ -105,19 +113,11 @@ export class TrunkRing {
     return held.place
   }
 
-  /** Goes on from a segment that was not expected now: an earlier pass ended in the middle. */
+  /** Goes on from a segment that was not expected now, because an earlier pass ended in the middle: all is over. */
   #restart(segment: number): void {
-    this.#release(() => true)
+    for (const held of this.#held) if (held !== null) held.pass = this.#pass - 1
     this.#next = segment
     this.#nextPass = this.#pass
-  }
-
-  #release(isOver: (held: Held, segment: number) => boolean): void {
-    this.#held.forEach((held, segment) => {
-      const { isPinned } = this.#segments[segment]!
-      if (held !== null && !isPinned && segment !== this.#current && isOver(held, segment))
-        this.#drop(segment)
-    })
   }
 
   #drop(segment: number): void {
@@ -144,7 +144,7 @@ export class TrunkRing {
 
   #start(segment: number): boolean {
     const { isPinned } = this.#segments[segment]!
-    if (!isPinned && this.#free.length === 0) return false
+    if (!isPinned && this.#free.length === 0 && !this.#reclaim()) return false
     const place = isPinned ? this.#buffers + segment : this.#free.shift()!
     try {
       const loading = this.#load(segment, place)
@@ -154,5 +154,27 @@ export class TrunkRing {
       throw error
     }
     return true
+  }
+
+  /** Empties the buffer whose segment is over and will be needed last; false when all are still needed. */
+  #reclaim(): boolean {
+    const count = this.#segments.length
+    let last = NONE
+    let distance = NONE
+    for (let segment = 0; segment < count; segment++) {
+      const away = (segment - this.#next + count) % count
+      if (away <= distance || !this.#isOver(segment)) continue
+      last = segment
+      distance = away
+    }
+    if (last !== NONE) this.#drop(last)
+    return last !== NONE
+  }
+
+  #isOver(segment: number): boolean {
+    const held = this.#held[segment]!
+    if (held === null || this.#segments[segment]!.isPinned || segment === this.#current) return false
+    if (held.pass !== this.#pass) return held.pass < this.#pass
+    return this.#isPassOver || segment < this.#current
   }
 }

@@ -153,11 +153,13 @@ const segmentOf = (
 ): TrunkSegment => {
   const spans = rows.map((part) => ({ ...part, ...bytesOf(shards.extent(part.name), part) }))
   spans.sort((a, b) => a.file - b.file || a.offset - b.offset)
+  // between blocks of rows lie other rows of the same matrices, which other segments read
+  const isWhole = spans.every(({ name, rows: count }) => count === shards.extent(name).shape[0])
   const runs: TrunkRun[] = []
   const pieces: TrunkPiece[] = []
   let bytes = 0
   for (let first = 0; first < spans.length; ) {
-    const last = lastOfRun(spans, first)
+    const last = lastOfRun(spans, first, isWhole ? GAP_BYTES : 0)
     const { file, offset } = spans[first]!
     const length = spans[last]!.offset + spans[last]!.length - offset
     runs.push({ file, offset, length, at: bytes })
@@ -176,12 +178,13 @@ const bytesOf = ({ file, offset, bytes, shape }: Extent, { firstRow, rows }: Row
 
 const lastOfRun = (
   spans: readonly { file: number; offset: number; length: number }[],
-  first: number
+  first: number,
+  gapBytes: number
 ): number => {
   let last = first
   while (last + 1 < spans.length) {
     const [span, next] = [spans[last]!, spans[last + 1]!]
-    if (next.file !== span.file || next.offset - span.offset - span.length > GAP_BYTES) break
+    if (next.file !== span.file || next.offset - span.offset - span.length > gapBytes) break
     last++
   }
   return last

@@ -10,6 +10,8 @@ export interface Trunk extends WeightSource {
   begin(withHead: boolean): void
   /** Waits for what a layer begins with; null: the head. Its products would wait as well, but nobody could tell. */
   enter(layer: number | null): void
+  /** The pass is over: what it used last may go. */
+  end(): void
   /** Whether `enter` would not wait. */
   has(layer: number): boolean
   /** Gives the memory back; ops that are still bound keep theirs until they are collected. */

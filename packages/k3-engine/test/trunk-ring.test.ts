@@ -74,6 +74,18 @@ describe('a ring of buffers', () => {
     expect(drive.pass(ring, [0, 1, 2, 3])).toEqual(second)
   })
 
+  it('reads on when a pass is over, and keeps what nothing needs the buffer of', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing([...layers(3), head], 3, drive.load)
+    drive.pass(ring, [0, 1, 2, 3])
+    drive.inUse = -1
+    const before = drive.log.length
+    ring.end()
+    expect(drive.log.slice(before)).toEqual(['read 2'])
+    ring.end()
+    expect(drive.log.slice(before)).toEqual(['read 2'])
+  })
+
   it('reads a pinned segment once', () => {
     const drive = new FakeDrive()
     const ring = new TrunkRing(layers(4, [1, 3]), 2, drive.load)
@@ -103,7 +115,14 @@ describe('a ring of buffers', () => {
     const drive = new FakeDrive()
     const ring = new TrunkRing(layers(5), 3, drive.load)
     drive.pass(ring, [0, 1])
-    expect(drive.pass(ring, [0, 1, 2, 3, 4]).slice(0, 4)).toEqual(['drop 2', 'drop 3', 'read 0', 'read 1'])
+    // 1 and 2 can stay
+    expect(drive.pass(ring, [0, 1, 2, 3, 4]).slice(0, 3)).toEqual(['drop 3', 'read 0', 'wait 0'])
+  })
+
+  it('finds every segment in any order, also before the first pass', () => {
+    const drive = new FakeDrive()
+    const ring = new TrunkRing(layers(6), 2, drive.load)
+    for (const segment of [1, 4, 1, 0, 5, 4, 2, 2, 3, 0]) drive.use(ring, segment)
   })
 
   it('gives a fault to whoever needs the segment, and can read it later', () => {
