@@ -16,6 +16,8 @@ export interface SpeculationStatistics {
 export interface Continuation {
   /** Logits after `id`, the token just chosen; at most `room` tokens may be run beyond it. f32 [vocab] */
   after(id: number, room: number): Promise<Float32Array>
+  /** Whether the session has exactly the tokens that `after` was given, no draft beyond them. */
+  readonly isSettled: boolean
   /** Leaves the session with exactly the tokens that `after` was given; after an abort perhaps with fewer. */
   settle(): Promise<void>
   /** Null when there are none. */
@@ -25,6 +27,7 @@ export interface Continuation {
 /** One pass a token. */
 export const serial = (session: Session, signal: AbortSignal | undefined): Continuation => ({
   after: (id) => session.step(id, { signal }),
+  isSettled: true,
   settle: async () => undefined,
   statistics: () => null
 })
@@ -74,6 +77,10 @@ export class Speculation implements Continuation {
       return this.#rowAfter(pass)
     }
     return this.#run([...this.#endPass(), id], room)
+  }
+
+  get isSettled(): boolean {
+    return this.#pass === null || this.#pass.accepted === this.#pass.drafts.length
   }
 
   async settle(): Promise<void> {

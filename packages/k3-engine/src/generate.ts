@@ -77,6 +77,7 @@ async function* answer(
   let logits = yield* prefill(session, rest, prefixCache, signal)
   const prefilled = performance.now()
   const promptTokens = session.position
+  let kept = promptTokens
   const output = new OutputText(model, stop)
   const choice = new TokenChoice(request, session.ids)
   const continuation = continuationOf(session, request)
@@ -88,6 +89,11 @@ async function* answer(
       const room = Math.min(maxTokens - 1, model.contextTokens - promptTokens) - generated
       if (output.finishReason !== null || room < 0) break
       logits = await continuation.after(id, room)
+      if (prefixCache === undefined || !continuation.isSettled) continue
+      // an abort costs the state between two layers; what is kept here is not lost with it
+      if (session.position < kept + prefixCache.interval) continue
+      prefixCache.keep(session)
+      kept = session.position
     }
   } finally {
     const isKept = request.session !== undefined || prefixCache !== undefined

@@ -7,7 +7,7 @@ import { refuseUnknownFields } from './unknown-fields.js'
 export interface PrefixCacheOptions {
   /** What its snapshots may take, in bytes; the released model needs 0.46 GB for one, and 55 kB a token. */
   readonly maxBytes: number
-  /** A long prompt is kept at every multiple of this many tokens. Default 1024. */
+  /** A long prompt is kept at every multiple of this many tokens, a long answer each time it has grown by as many. Default 1024. */
   readonly interval?: number
 }
 
@@ -17,8 +17,8 @@ const INTERVAL_TOKENS = 1024
 /**
  * Snapshots of sequences that ran, so that a prompt which begins like one of them starts there. KDA states cannot be cut
  * back, so reuse begins at a snapshot, not anywhere: `generate` keeps one where a prompt ends, one where its answer ends,
- * and one at every multiple of the interval within a prompt, also when the prompt is aborted later. The least recently
- * used go first. What comes out has the same bits with a cache, without one, and whatever it holds.
+ * one at every multiple of the interval within a prompt and one after each interval of an answer, also when it is aborted
+ * later. The least recently used go first. What comes out has the same bits with a cache, without one, and whatever it holds.
  */
 export class PrefixCache {
   readonly model: Model

@@ -82,6 +82,34 @@ describe('a prefix cache', () => {
     }
   })
 
+  it.each([undefined, 3])(
+    'keeps what was there of an answer that was aborted, with speculate %s',
+    async (speculate) => {
+      const prefixCache = new PrefixCache(model, { maxBytes: plenty, interval: 16 })
+      const forbidden = model.config.tokens.eos.map((id) => [id, Number.NEGATIVE_INFINITY] as const)
+      const endless = () =>
+        createSampler({ temperature: 2, topP: 0.95, seed: 3, logitBias: new Map(forbidden) })
+      const controller = new AbortController()
+      const { signal } = controller
+      const seen: number[] = []
+      const run = async () => {
+        const request = { ids: prompt, maxTokens: 200, sampler: endless(), prefixCache, speculate, signal }
+        for await (const part of model.generate(request)) {
+          if (part.type !== 'text' || part.id === null) continue
+          if (seen.push(part.id) === 60) controller.abort(new Error('enough'))
+        }
+      }
+      await expect(run()).rejects.toThrow('enough')
+      const ids = [...prompt, ...seen]
+      const longest = Math.max(...prefixCache.positions)
+      expect(longest).toBeGreaterThan(prompt.length + 32)
+      const reused = await model.generate({ ids, maxTokens: 5, logprobs: 2, prefixCache })
+      const scratch = await model.generate({ ids, maxTokens: 5, logprobs: 2 })
+      expect([reused.ids, reused.logprobs]).toEqual([scratch.ids, scratch.logprobs])
+      expect(reused.reusedTokens).toBe(longest)
+    }
+  )
+
   it('serves two generations at once', async () => {
     const prefixCache = new PrefixCache(model, { maxBytes: plenty, interval: 8 })
     const run = (last: number) =>
