@@ -25,6 +25,7 @@ export interface Timing {
   readonly runs: number
 }
 
+/** What a run of the benchmark found, and on what. */
 export interface Measurement {
   readonly cpu: string
   /** What 'auto' was here. */

@@ -74,6 +74,7 @@ export class Operands implements Disposable {
 export const waves = (length: number, scale: number): Float32Array =>
   Float32Array.from({ length }, (_, i) => scale * Math.sin(0.7 * i + 0.3))
 
+/** An amount of memory in words. */
 export const gigabytes = (bytes: number): string => `${(bytes / 1e9).toFixed(1)} GB`
 
 /** Words of a linear congruential generator, each as `word` makes it; beyond the first 64 MiB they repeat. */
