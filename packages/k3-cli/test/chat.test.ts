@@ -155,6 +155,11 @@ describe('k3 chat through a pipe', () => {
     expect(hidden.stderr).toMatch(/hidden\nThe user asks about a greeting\.\nreasoning is shown\n/)
   })
 
+  test('counts what is kept against the context it was given', async () => {
+    const { stderr } = await say(['Hello', '/stats'], ['--context', '2048'])
+    expect(stderr).toMatch(/\nkept states {3}\d+, [\d.]+ of \d+ MB, longest \d+ of 2048 tokens\n/)
+  })
+
   test('says when an answer was cut off', async () => {
     const { stdout, stderr } = await say(['Hello'], ['--think', 'off', '--max-tokens', '3'])
     expect(hello.parsed.content.startsWith(stdout.trimEnd())).toBe(true)

@@ -125,7 +125,7 @@ const stats = async (_: string, { dialogue, output }: CommandScope): Promise<voi
   output.note(
     `kept states   ${prefixCache.positions.length}, ${(prefixCache.bytes / 1e6).toFixed(1)} of ` +
       `${(settings.prefixCacheBytes / 1e6).toFixed(0)} MB, longest ` +
-      `${Math.max(0, ...prefixCache.positions)} of ${model.config.contextLength} tokens`
+      `${Math.max(0, ...prefixCache.positions)} of ${model.contextTokens} tokens`
   )
   output.note(`experts       ${hits} hits, ${misses} misses, ${(bytesRead / 1e9).toFixed(3)} GB read`)
 }
