@@ -27,6 +27,10 @@ describe('exitCodeOf', () => {
     ['ERR_URING_READ', EXIT.read],
     ['ERR_URING_EOF', EXIT.read],
     ['ERR_URING_CHANGED', EXIT.read],
+    ['ERR_K3_SHARD_CHANGED', EXIT.read],
+    ['ERR_K3_SHARD_COPY', EXIT.checkpoint],
+    ['ERR_URING_DIRECT', EXIT.usage],
+    ['ERR_URING_BACKEND', EXIT.usage],
     ['ERR_K3_LOGITS_NONFINITE', EXIT.failure],
     ['ERR_SOMETHING_ELSE', EXIT.failure]
   ])('gives %s the code %i', (code, exit) => {
