@@ -32,6 +32,11 @@ export class ExpertSlots {
     return slot * this.#slotBytes + (this.#checkpoint.experts(layer).base(expert) % PAGE_BYTES)
   }
 
+  /** Gives the memory of these slots back; it comes again when something is read into them. */
+  discard(slots: Int32Array): void {
+    for (const slot of slots) this.region.discard(slot * this.#slotBytes, this.#slotBytes)
+  }
+
   expertBytes(layer: number): number {
     return this.#checkpoint.experts(layer).bytes
   }

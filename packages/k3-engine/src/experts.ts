@@ -56,6 +56,22 @@ export class DiskExperts implements ExpertSource {
     return this.#slots.region
   }
 
+  /** Experts that can be kept now. */
+  get slots(): number {
+    return this.#cache.slots
+  }
+
+  /**
+   * Keeps fewer experts and gives their memory back, or more again, up to the number there is memory for. Between batches.
+   * @throws ERR_MOE_CACHE_TOO_FEW_SLOTS below one token's experts
+   */
+  resize(slots: number): void {
+    this.#lookahead.settle()
+    const isFewer = slots < this.#cache.slots
+    const changed = this.#cache.resize(slots)
+    if (isFewer) this.#slots.discard(changed)
+  }
+
   begin(layer: number, ids: Int32Array): ExpertBatch {
     const lookahead = this.#lookahead
     lookahead.claim(layer, ids)

@@ -2,6 +2,7 @@ import type { EvictionPolicy } from '@k3/moe-cache'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
 import type { Ram } from './memory/budget.js'
+import type { PressureReading } from './memory/pressure.js'
 import type { OnSpan } from './spans.js'
 import type { TrunkPlacement } from './trunk-placement.js'
 import type { OnRead } from './watch-reads.js'
@@ -64,6 +65,8 @@ export interface ModelOptions {
 /** Replacements; each factory is given what it replaces, so that it can wrap it. */
 export interface CustomParts {
   readonly policy?: EvictionPolicy | 'lru' | 'lfu' | 'layer-lru'
+  /** What says how much memory others want, asked after each run. Default: PSI and MemAvailable, at most once a second. */
+  readonly pressure?: () => PressureReading
   readonly experts?: (builtIn: ExpertSource) => ExpertSource
   readonly weights?: (builtIn: WeightSource) => WeightSource
   readonly layer?: (builtIn: Layer, plan: LayerPlan, half: 'mixer' | 'ffn') => Layer

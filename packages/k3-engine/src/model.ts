@@ -21,6 +21,10 @@ export interface ModelParts {
   readonly tokenizer: KimiTokenizer | null
   readonly memory: MemoryPlan
   readonly traffic: () => ModelTraffic
+  /** Experts that can be kept now. */
+  readonly cacheSlots: () => number
+  /** Called when tokens have run and nothing is in flight. */
+  readonly afterRun: () => void
   readonly backend: string
   readonly notices: readonly string[]
   /** What a saved session has to agree with; read from the shards when it is first asked for. */
@@ -85,6 +89,11 @@ export class Model implements AsyncDisposable {
   /** Tokens a sequence may have: what memory was planned for, at most the context of the model. */
   get contextTokens(): number {
     return this.#parts.memory.contextTokens
+  }
+
+  /** Experts kept in memory now: those of the plan, or fewer while others need the memory. */
+  get cacheSlots(): number {
+    return this.#parts.cacheSlots()
   }
 
   /** What the model was given memory for. */
@@ -184,6 +193,7 @@ export class Model implements AsyncDisposable {
     state.busy = true
     try {
       await this.#runChunks(state, ids, out, run)
+      this.#parts.afterRun()
     } catch (error) {
       state.tear(error)
       throw error

@@ -5,6 +5,7 @@ import { createPool } from '@k3/task-pool'
 import { loadTokenizer, type Tokenizer } from '@k3/tokenizer'
 import { openReader, type Reader } from '@k3/uring'
 import { bindDecoder, type DecoderSources } from './bind-decoder.js'
+import { cachePressure } from './cache-pressure.js'
 import { openCheckpoint } from './checkpoint/open-checkpoint.js'
 import { shardCopies } from './checkpoint/shard-copies.js'
 import type { Checkpoint } from './checkpoint/types.js'
@@ -87,6 +88,9 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
         trunkBytesRead: trunk.bytesRead,
         drives: reader.info.drives.map((drive, i) => ({ folder: folders[i]!, ...drive }))
       }),
+      cacheSlots: () => (experts === null ? 0 : experts.slots),
+      afterRun:
+        experts === null ? () => undefined : cachePressure(experts, checkpoint, memory, custom?.pressure),
       notices: checkpoint.notices,
       backend: describeReader(reader),
       identity: once(() => identityOf(checkpoint, plan)),
@@ -186,7 +190,7 @@ const OPTIONS = [
   'onRead',
   'parts'
 ]
-const PARTS = ['policy', 'experts', 'weights', 'layer']
+const PARTS = ['policy', 'pressure', 'experts', 'weights', 'layer']
 
 /** A misspelt setting would be ignored without a word. */
 const knownFields = (name: string, value: object, known: readonly string[]): void => {

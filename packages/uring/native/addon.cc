@@ -71,6 +71,14 @@ Value verify_region(const CallbackInfo& info) {
   return region ? Value(Number::New(info.Env(), static_cast<Region*>(region)->verify())) : info.Env().Undefined();
 }
 
+// discardRegion(handle, offset, length): 0 or an error number
+Value discard_region(const CallbackInfo& info) {
+  K3Region* region = region_of(info[0]);
+  if (!region) return info.Env().Undefined();
+  const uint64_t offset = info[1].As<Number>().Int64Value(), length = info[2].As<Number>().Int64Value();
+  return Number::New(info.Env(), static_cast<Region*>(region)->discard(offset, length));
+}
+
 // view(handle, offset, length): an ArrayBuffer over the bytes, or an error number
 Value view(const CallbackInfo& info) {
   K3Region* region = region_of(info[0]);
@@ -251,6 +259,7 @@ Object init(Napi::Env env, Object exports) {
   set("mapFile", map_file);
   set("closeRegion", close_region);
   set("verifyRegion", verify_region);
+  set("discardRegion", discard_region);
   set("view", view);
   set("openReader", open_reader);
   set("readerInfo", reader_info);

@@ -65,10 +65,17 @@ int BufferTable::update(int slot, void* data, uint64_t bytes) {
   return syscall(__NR_io_uring_register, ring_, IORING_REGISTER_BUFFERS_UPDATE, &change, sizeof change) < 0 ? errno : 0;
 }
 
-void BufferTable::region_ends(const K3Region* region) {
+void BufferTable::region_ends(const K3Region* region) { unpin_chunks(region, 0, UINT64_MAX); }
+
+void BufferTable::range_ends(const K3Region* region, uint64_t offset, uint64_t bytes) {
+  unpin_chunks(region, offset / kChunkBytes, (offset + bytes - 1) / kChunkBytes);
+}
+
+// Chunks first to last, both included.
+void BufferTable::unpin_chunks(const K3Region* region, uint64_t first, uint64_t last) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  auto chunk = chunks_.lower_bound({region, 0});
-  while (chunk != chunks_.end() && chunk->first.first == region) {
+  auto chunk = chunks_.lower_bound({region, first});
+  while (chunk != chunks_.end() && chunk->first.first == region && chunk->first.second <= last) {
     const Chunk pinned = chunk->second;
     if (pinned.slot >= 0 && ring_ >= 0 && update(pinned.slot, nullptr, 0) == 0) {
       free_slots_.push_back(pinned.slot);

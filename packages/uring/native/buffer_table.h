@@ -15,6 +15,7 @@ class BufferTable : public RegionWatcher, public std::enable_shared_from_this<Bu
   // The registered buffer that covers the block, pinned now if it can be; -1: read through plain memory.
   int index_of(const Block& block);
   void region_ends(const K3Region* region) override;
+  void range_ends(const K3Region* region, uint64_t offset, uint64_t bytes) override;
   Registration registration() const;
   // The ring is about to be closed, and its buffers with it.
   void ring_ends();
@@ -23,6 +24,7 @@ class BufferTable : public RegionWatcher, public std::enable_shared_from_this<Bu
   explicit BufferTable(int ring) : ring_(ring) {}
   int pin(K3Region* region, uint64_t chunk);
   int update(int slot, void* data, uint64_t bytes);
+  void unpin_chunks(const K3Region* region, uint64_t first, uint64_t last);
 
   struct Chunk {
     int slot;  // -1: refused once, not asked for again

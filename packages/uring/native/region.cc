@@ -111,6 +111,18 @@ void Region::watch(std::weak_ptr<RegionWatcher> watcher) {
   watchers_.push_back(std::move(watcher));
 }
 
+int Region::discard(uint64_t offset, uint64_t count) {
+  std::vector<std::weak_ptr<RegionWatcher>> watchers;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    watchers = watchers_;
+  }
+  // a pinned page would live on, and reads would go there instead of into the page that follows it
+  for (const auto& weak : watchers)
+    if (auto watcher = weak.lock()) watcher->range_ends(this, offset, count);
+  return madvise(data + offset, count, MADV_DONTNEED) == 0 ? 0 : errno;
+}
+
 void Region::close() {
   if (closed_) return;
   closed_ = true;

@@ -9,11 +9,12 @@
 
 namespace k3::uring {
 
-// Somebody who must let go of a region's bytes before they are unmapped.
+// Somebody who must let go of a region's bytes before they are given back.
 class RegionWatcher {
  public:
   virtual ~RegionWatcher() = default;
   virtual void region_ends(const K3Region* region) = 0;
+  virtual void range_ends(const K3Region* region, uint64_t offset, uint64_t bytes) = 0;
 };
 
 // What the system refused, and its error number (0: nothing). `stage` is the system call's name.
@@ -42,6 +43,9 @@ class Region : public K3Region {
   // -1 when it changed.
   int verify() const;
   void watch(std::weak_ptr<RegionWatcher> watcher);
+  // Gives whole pages back to the system; they read as zero afterwards. No read may be on its way into them. 0 or an
+  // error number.
+  int discard(uint64_t offset, uint64_t count);
 
  private:
   Region(uint8_t* data, uint64_t bytes, bool writable);

@@ -18,6 +18,7 @@ interface Native {
   mapFile(path: string): { handle: object; bytes: number } | Refusal
   closeRegion(handle: object): void
   verifyRegion(handle: object): number
+  discardRegion(handle: object, offset: number, length: number): number
   view(handle: object, offset: number, length: number): ArrayBuffer | number
   /** `files`: the paths of each file's copies by drive, null where there is none. */
   openReader(

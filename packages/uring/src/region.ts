@@ -4,6 +4,8 @@ import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
 import { errorName, type Refusal } from './refusal.js'
 
+const PAGE_BYTES = 4096
+
 /** Native memory, by handle: ops and reads take `handle` and an offset. */
 export interface Region {
   readonly bytes: number
@@ -25,6 +27,12 @@ export interface Region {
    * @throws ERR_URING_CHANGED, ERR_URING_REGION_CLOSED
    */
   verify(): void
+  /**
+   * Gives the pages of [offset, offset + length) back to the system; they read as zero and can be used again. Both are
+   * multiples of 4096. No read may be on its way into them.
+   * @throws RangeError (ERR_OUT_OF_RANGE) outside the region or off a page, ERR_URING_MEMORY, ERR_URING_REGION_CLOSED
+   */
+  discard(offset: number, length: number): void
   /** Gives the memory back once no op, view or read uses it any more. A second call does nothing. */
   close(): void
   [Symbol.dispose](): void
@@ -70,6 +78,18 @@ class NativeRegion implements Region {
     throw new UringError('ERR_URING_CHANGED', `${this.#name} changed since it was mapped: ${found}`, {
       file: this.#name
     })
+  }
+
+  discard(offset: number, length: number): void {
+    count('offset', offset, 0)
+    count('length', length, PAGE_BYTES)
+    if (offset % PAGE_BYTES !== 0 || length % PAGE_BYTES !== 0 || offset + length > this.bytes) {
+      const message = `bytes ${offset} to ${offset + length} are no whole pages inside ${this.#name} of ${this.bytes} bytes`
+      throw outOfRange(message)
+    }
+    const error = native().discardRegion(this.handle, offset, length)
+    if (error === 0) return
+    throw new UringError('ERR_URING_MEMORY', `madvise: ${errorName(error)} for pages of ${this.#name}`)
   }
 
   close(): void {

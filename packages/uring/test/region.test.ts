@@ -149,6 +149,44 @@ describe('Region.close', () => {
   })
 })
 
+describe('Region.discard', () => {
+  it.each(['io_uring', 'pread'] as const)(
+    'gives pages back, and takes reads again, with %s',
+    async (backend) => {
+      const { file: large, content: bytes } = patternFile(folder, `discard-${backend}`, 3 * 2 ** 20)
+      await using reader = openReader([large], { backend })
+      using region = allocRegion(160 * 2 ** 20)
+      const read = (at: number) => {
+        reader.submit([{ file: 0, offset: 0, length: bytes.length, region, at }]).wait(0)
+        return Buffer.compare(region.view(at, bytes.length), bytes)
+      }
+      const places = [0, 60 * 2 ** 20, 70 * 2 ** 20, 140 * 2 ** 20]
+      for (const at of places) expect(read(at)).toBe(0)
+      region.view(0, region.bytes).fill(7, 8 * 2 ** 20, 56 * 2 ** 20)
+      const before = process.memoryUsage.rss()
+      region.discard(4 * 2 ** 20, 62 * 2 ** 20)
+      expect(before - process.memoryUsage.rss()).toBeGreaterThan(40 * 2 ** 20)
+      expect(region.view(60 * 2 ** 20, 4096).every((byte) => byte === 0)).toBe(true)
+      // what lies beside the pages is as it was
+      for (const at of [0, 70 * 2 ** 20, 140 * 2 ** 20])
+        expect(Buffer.compare(region.view(at, bytes.length), bytes)).toBe(0)
+      for (const at of places) expect(read(at)).toBe(0)
+    }
+  )
+
+  it('refuses what is no whole page of the region', () => {
+    using region = allocRegion(8192)
+    for (const [offset, length] of [
+      [1, 4096],
+      [0, 4095],
+      [0, 0],
+      [4096, 8192],
+      [-4096, 4096]
+    ] as const)
+      expect(() => region.discard(offset, length)).toThrow(withCode('ERR_OUT_OF_RANGE'))
+  })
+})
+
 describe('Region.verify', () => {
   it('passes while the file is as it was, and for memory', () => {
     using region = mapReadOnly(file)
