@@ -16,6 +16,7 @@ export interface ModelFlags {
   readonly chunkTokens?: number
   readonly layers?: number
   readonly trunk?: NonNullable<ModelOptions['trunk']>
+  readonly numa?: NonNullable<ModelOptions['numa']>
   readonly lookahead?: number
   readonly also?: readonly string[]
   readonly backend?: NonNullable<ModelOptions['backend']>
@@ -76,6 +77,13 @@ export const withRunFlags = (command: Command): Command =>
       'a folder with more shards, or copies of them on another drive; may be given again',
       (dir: string, before: readonly string[] = []) => [...before, filePath(dir)]
     )
+    .addOption(
+      new Option('--numa <where>', 'near the thread, or from all nodes in turn (default: auto)').choices([
+        'auto',
+        'local',
+        'interleave'
+      ])
+    )
     .addOption(new Option('--backend <name>', 'how shards are read').choices(['auto', 'io_uring', 'pread']))
     .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
@@ -86,6 +94,7 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
   const options = {
     ...{ threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct },
     contextTokens: flags.context,
+    numa: flags.numa,
     speculates: flags.spec === undefined ? undefined : true
   }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))

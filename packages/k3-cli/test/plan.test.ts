@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
+import { readNumaNodes } from '@k3/engine/memory'
 import { describe, expect, test } from 'vitest'
+import { inspectNuma } from '../src/inspect/numa.js'
 import { fixture, k3, k3Object, scratchFolder } from './k3.js'
 
 interface Plan {
@@ -127,6 +129,28 @@ describe('k3 plan', () => {
   })
 })
 
+describe('k3 inspect --numa', () => {
+  test('shows the nodes of this machine', async () => {
+    const { code, stdout } = await k3(['inspect', '--numa'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^node +bytes +free bytes +CPUs\n/)
+    const { ok, nodes, verdict } = await k3Object(['inspect', '--numa', '--json'])
+    expect([ok, stdout.endsWith(`${verdict}\n`)]).toEqual([true, true])
+    expect((nodes as object[]).length).toBeLessThan(stdout.split('\n').length)
+    expect((await k3(['inspect', '--numa', '--model', modelDir])).code).toBe(2)
+  })
+
+  test('says what there is to place', () => {
+    const node = { node: 0, cpus: '0-3', totalBytes: 2e9, freeBytes: 1e9 }
+    expect(inspectNuma([node]).text).toContain(
+      '0  2,000,000,000  1,000,000,000  0-3\none node: there is nothing to place\n'
+    )
+    expect(inspectNuma([node, { ...node, node: 1 }]).text).toContain(
+      '2 nodes: weights are spread over all of them'
+    )
+  })
+})
+
 describe('k3 generate', () => {
   const run = ['generate', '--threads', '1', 'The capital of France is', '--max-tokens', '3', '--json']
 
@@ -139,6 +163,13 @@ describe('k3 generate', () => {
     const { code, stderr } = await k3([...run, '--context', '5'])
     expect(code).toBe(2)
     expect(stderr).toContain('ERR_K3_CONTEXT_FULL')
+  })
+
+  test('takes memory from where --numa says', async () => {
+    const { ids } = await k3Object([...run, '--numa', 'local'])
+    if (readNumaNodes().length === 0) expect((await k3([...run, '--numa', 'interleave'])).code).toBe(2)
+    else expect((await k3Object([...run, '--numa', 'interleave', '--trunk', 'resident'])).ids).toEqual(ids)
+    expect((await k3([...run, '--numa', 'far'])).code).toBe(2)
   })
 
   test('refuses memory that is not there, and memory that is too little', async () => {

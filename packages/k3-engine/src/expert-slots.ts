@@ -17,14 +17,14 @@ export class ExpertSlots {
   readonly #reader: Reader
   readonly #slotBytes: number
 
-  /** The reader's files are those of the checkpoint; it stays the caller's. */
-  constructor(checkpoint: Checkpoint, reader: Reader, slots: number) {
+  /** The reader's files are those of the checkpoint; it stays the caller's. `nodes`: NUMA nodes the memory is spread over. */
+  constructor(checkpoint: Checkpoint, reader: Reader, slots: number, nodes: readonly number[]) {
     const moeLayers = checkpoint.plan.filter(({ ffn }) => ffn === 'moe')
     const expertBytes = Math.max(...moeLayers.map(({ index }) => checkpoint.experts(index).bytes))
     this.#checkpoint = checkpoint
     this.#reader = reader
     this.#slotBytes = expertSlotBytes(expertBytes)
-    this.region = allocRegion(this.#slotBytes * slots)
+    this.region = allocRegion(this.#slotBytes * slots, { interleave: nodes })
   }
 
   /** Where the expert in `slot` starts in the region: reads keep a byte's position within its page. */

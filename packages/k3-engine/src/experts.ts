@@ -10,6 +10,8 @@ import type { ExpertBatch, ExpertSource } from './interfaces.js'
 export interface DiskExpertsSettings {
   /** Experts kept in memory, over all layers. */
   readonly slots: number
+  /** NUMA nodes their memory is spread over. Default: none, it lies where it is touched first. */
+  readonly nodes?: readonly number[]
   readonly policy: 'lru' | 'lfu' | 'layer-lru' | EvictionPolicy
   /** Called once for each expert that was read, before anything multiplies with it; throws when it is unusable. */
   readonly inspect: (layer: number, expert: number, base: number) => void
@@ -44,11 +46,11 @@ export class DiskExperts implements ExpertSource {
 
   /** The reader's files are those of the checkpoint; it stays the caller's. */
   constructor(checkpoint: Checkpoint, reader: Reader, settings: DiskExpertsSettings) {
-    const { slots, policy, inspect } = settings
+    const { slots, policy, inspect, nodes = [] } = settings
     const { topK } = checkpoint.config.moe
     this.#settings = settings
     this.#cache = createExpertCache({ slots, topK, policy })
-    this.#slots = new ExpertSlots(checkpoint, reader, slots)
+    this.#slots = new ExpertSlots(checkpoint, reader, slots, nodes)
     this.#lookahead = new ExpertLookahead({ cache: this.#cache, slots: this.#slots, reserve: topK, inspect })
   }
 

@@ -2,6 +2,7 @@ import type { EvictionPolicy } from '@k3/moe-cache'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
 import type { Ram } from './memory/budget.js'
+import type { NumaPlacement } from './memory/numa.js'
 import type { PressureReading } from './memory/pressure.js'
 import type { OnSpan } from './spans.js'
 import type { TrunkPlacement } from './trunk-placement.js'
@@ -28,6 +29,11 @@ export interface ModelOptions {
   readonly prefixCacheBytes?: number | 'auto'
   /** Sets aside what `generate({ speculate })` keeps to return to. Default false. */
   readonly speculates?: boolean
+  /**
+   * Where memory of experts and of a trunk that is not mapped is taken from: near the thread that touches a page first, or
+   * from all NUMA nodes in turn. Default `auto`: in turn when there are several.
+   */
+  readonly numa?: NumaPlacement
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
   /**

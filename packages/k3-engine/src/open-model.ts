@@ -13,6 +13,7 @@ import { K3Error } from './errors.js'
 import { ExpertMlps } from './expert-mlps.js'
 import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
+import { interleavedNodes, readNumaNodes } from './memory/numa.js'
 import { Model } from './model.js'
 import type { ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
@@ -31,11 +32,7 @@ const MOST_PREDICTED = 256
  * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
  */
 export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
-  knownFields('options', options, OPTIONS)
-  if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
-  for (const watcher of ['onSpan', 'onRead'] as const)
-    if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
-      throw badOption(watcher, 'a function', options[watcher])
+  checkKinds(options)
   const folders = [
     ...new Set([dir, ...(options.also === undefined ? [] : options.also)].map((one) => path.resolve(one)))
   ]
@@ -47,6 +44,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const threads = wholeNumber('threads', options.threads, availableParallelism())
   const memory = planOptions(checkpoint, plan, options, threads)
   const { chunkTokens } = memory
+  const nodes = nodesOf(options)
   const { backend = 'auto', direct = 'auto' } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
@@ -56,11 +54,11 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
     const { onRead } = options
     const reader = onRead === undefined ? disk : watchReads(disk, checkpoint.files, onRead)
     closers.unshift(() => reader.close())
-    const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens })
+    const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens, nodes })
     closers.unshift(() => trunk.close())
     const mlps = new ExpertMlps(checkpoint, native)
     const experts = plan.some(({ ffn }) => ffn === 'moe')
-      ? openExperts(checkpoint, reader, memory.cacheSlots, mlps, options)
+      ? openExperts(checkpoint, reader, { slots: memory.cacheSlots, nodes }, mlps, options)
       : null
     closers.unshift(() => experts?.close())
     const custom = options.parts
@@ -103,6 +101,15 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   }
 }
 
+/** Refuses what is misspelt or of another kind. */
+const checkKinds = (options: ModelOptions): void => {
+  knownFields('options', options, OPTIONS)
+  if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
+  for (const watcher of ['onSpan', 'onRead'] as const)
+    if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
+      throw badOption(watcher, 'a function', options[watcher])
+}
+
 /** How shards are read, e.g. `io_uring, direct`. */
 const describeReader = ({ info: { backend, files } }: Reader): string =>
   `${backend}, ${files.every(({ direct }) => direct) ? 'direct' : 'through the page cache'}`
@@ -110,15 +117,24 @@ const describeReader = ({ info: { backend, files } }: Reader): string =>
 const openExperts = (
   checkpoint: Checkpoint,
   reader: Reader,
-  slots: number,
+  place: { readonly slots: number; readonly nodes: readonly number[] },
   mlps: ExpertMlps,
   { parts }: ModelOptions
 ): DiskExperts =>
   new DiskExperts(checkpoint, reader, {
-    slots,
+    ...place,
     policy: parts?.policy === undefined ? 'lru' : parts.policy,
     inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
   })
+
+const nodesOf = ({ numa = 'auto' }: ModelOptions): readonly number[] => {
+  if (!['auto', 'local', 'interleave'].includes(numa))
+    throw badOption('numa', 'auto, local or interleave', numa)
+  const nodes = interleavedNodes(numa, readNumaNodes())
+  if (numa === 'interleave' && nodes.length === 0)
+    throw badOption('numa', 'auto or local where the system tells of no nodes', numa)
+  return nodes
+}
 
 /** Who is told what the next layer will probably ask for. */
 const lookaheadOf = (
@@ -175,6 +191,7 @@ const OPTIONS = [
   'cacheSlots',
   'chunkTokens',
   'contextTokens',
+  'numa',
   'prefixCacheBytes',
   'speculates',
   'ram',

@@ -15,15 +15,17 @@ export interface TrunkParts {
   readonly reader: Reader
   readonly native: NativeChoice
   readonly chunkTokens: number
+  /** NUMA nodes its memory is spread over; none: it lies where it is touched first. */
+  readonly nodes?: readonly number[]
 }
 
 /** Opens the always-active weights where the placement wants them. */
 export const openTrunk = (
   placement: TrunkPlacement,
-  { checkpoint, plan, reader, native, chunkTokens }: TrunkParts
+  { checkpoint, plan, reader, native, chunkTokens, nodes = [] }: TrunkParts
 ): Trunk => {
   if (placement.mode === 'mmap') return new MappedWeights(checkpoint, native)
   const segments = trunkSegments(checkpoint, plan, placement)
   const { ringLayers: buffers } = placement
-  return new StreamedWeights({ checkpoint, segments, buffers, reader, native, chunkTokens })
+  return new StreamedWeights({ checkpoint, segments, buffers, reader, native, chunkTokens, nodes })
 }

@@ -25,6 +25,8 @@ export interface StreamSources {
   readonly native: NativeChoice
   /** The most embedding rows that are asked for at once. */
   readonly chunkTokens: number
+  /** NUMA nodes the buffers are spread over. */
+  readonly nodes: readonly number[]
 }
 
 /**
@@ -135,10 +137,12 @@ export class StreamedWeights implements Trunk {
   }
 
   #region(place: number): Region {
-    const { segments, buffers } = this.#sources
+    const { segments, buffers, nodes } = this.#sources
     let region = this.#regions.get(place)
     if (region === undefined) {
-      region = allocRegion(place < buffers ? this.#bufferBytes : segments[place - buffers]!.bytes)
+      region = allocRegion(place < buffers ? this.#bufferBytes : segments[place - buffers]!.bytes, {
+        interleave: nodes
+      })
       this.#regions.set(place, region)
     }
     return region

@@ -47,10 +47,10 @@ Value region_or_refusal(Napi::Env env, Region* region, const Refusal& refusal) {
   return result;
 }
 
-// allocRegion(bytes), mapFile(path): { handle, bytes } or { stage, error }
+// allocRegion(bytes, nodes), mapFile(path): { handle, bytes } or { stage, error }
 Value alloc_region(const CallbackInfo& info) {
   Refusal refusal;
-  Region* region = Region::allocate(info[0].As<Number>().Int64Value(), &refusal);
+  Region* region = Region::allocate(info[0].As<Number>().Int64Value(), info[1].As<Number>().Int64Value(), &refusal);
   return region_or_refusal(info.Env(), region, refusal);
 }
 

@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 namespace k3::uring {
 namespace {
@@ -36,6 +39,17 @@ void* map_huge(uint64_t bytes) {
   return start + head;
 }
 
+// Pages are taken from the nodes in turn as they are first touched. 0 or an error number.
+int interleave(void* data, uint64_t bytes, uint64_t nodes) {
+#if defined(__linux__)
+  constexpr int kInterleave = 3;  // MPOL_INTERLEAVE of linux/mempolicy.h
+  // the kernel takes one bit less than it is told there are
+  return syscall(__NR_mbind, data, bytes, kInterleave, &nodes, 8 * sizeof nodes + 1, 0) == 0 ? 0 : errno;
+#else
+  return ENOSYS;
+#endif
+}
+
 #if defined(__APPLE__)
 const timespec& modified(const struct stat& s) { return s.st_mtimespec; }
 #else
@@ -57,11 +71,16 @@ Region::~Region() { unmap(); }
 
 Region* Region::from(K3Region* region) { return region->release == drop_user ? static_cast<Region*>(region) : nullptr; }
 
-Region* Region::allocate(uint64_t bytes, Refusal* refusal) {
+Region* Region::allocate(uint64_t bytes, uint64_t nodes, Refusal* refusal) {
   const uint64_t mapped = round_up(bytes, page_bytes());
   void* data = mapped >= kHugePage ? map_huge(mapped) : map_anonymous(mapped);
   if (data == MAP_FAILED) {
     *refusal = {"mmap", errno};
+    return nullptr;
+  }
+  if (const int error = nodes ? interleave(data, mapped, nodes) : 0) {
+    *refusal = {"mbind", error};
+    munmap(data, mapped);
     return nullptr;
   }
   return new Region(static_cast<uint8_t*>(data), bytes, true);

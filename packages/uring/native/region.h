@@ -25,8 +25,9 @@ struct Refusal {
 
 class Region : public K3Region {
  public:
-  // Page-aligned zeroes, on huge pages where the kernel offers them. Null with *refusal set.
-  static Region* allocate(uint64_t bytes, Refusal* refusal);
+  // Page-aligned zeroes, on huge pages where the kernel offers them, taken from the NUMA nodes of the mask in turn, or
+  // from where they are first touched when it is 0. Null with *refusal set.
+  static Region* allocate(uint64_t bytes, uint64_t nodes, Refusal* refusal);
   // A whole regular file. Null with *refusal set.
   static Region* map_file(const char* path, Refusal* refusal);
   // The Region behind a handle's struct, or null when another build of this package made it.

@@ -14,7 +14,7 @@ export interface NativeReaderInfo {
 }
 
 interface Native {
-  allocRegion(bytes: number): { handle: object; bytes: number } | Refusal
+  allocRegion(bytes: number, nodes: number): { handle: object; bytes: number } | Refusal
   mapFile(path: string): { handle: object; bytes: number } | Refusal
   closeRegion(handle: object): void
   verifyRegion(handle: object): number

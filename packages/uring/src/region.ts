@@ -104,16 +104,30 @@ class NativeRegion implements Region {
 
 /**
  * `bytes` zero bytes that start on a page, and on a huge page from 2 MiB up (huge pages are asked for). The caller owns
- * the region. Pages are claimed from the system as they are first touched.
- * @throws RangeError (ERR_OUT_OF_RANGE) for fewer than 1 byte, ERR_URING_MEMORY when the system refuses
+ * the region. Pages are claimed from the system as they are first touched, near the thread that does, or with `interleave`
+ * from these NUMA nodes in turn.
+ * @throws RangeError (ERR_OUT_OF_RANGE) for fewer than 1 byte or a node that is not in 0 … 51, ERR_URING_MEMORY when the
+ * system refuses, also the nodes
  */
-export const allocRegion = (bytes: number): Region => {
+export const allocRegion = (
+  bytes: number,
+  { interleave = [] }: { readonly interleave?: readonly number[] } = {}
+): Region => {
   count('bytes', bytes, 1)
-  const region = native().allocRegion(bytes)
+  const region = native().allocRegion(bytes, maskOf(interleave))
   if ('handle' in region) return new NativeRegion(region.handle, region.bytes, 'the region')
   const message = `no region of ${bytes} bytes: ${region.stage}: ${errorName(region.error)}`
   throw new UringError('ERR_URING_MEMORY', message, { needBytes: bytes })
 }
+
+const MOST_NODES = 52 // bits of a number that are exact
+
+const maskOf = (nodes: readonly number[]): number =>
+  [...new Set(nodes)].reduce((mask, node) => {
+    count('interleave', node, 0)
+    if (node >= MOST_NODES) throw outOfRange(`interleave takes nodes below ${MOST_NODES}, got ${node}`)
+    return mask + 2 ** node
+  }, 0)
 
 /**
  * Maps a whole file, of any size, read-only. The caller owns the region. The file must not be truncated while it is

@@ -1,5 +1,5 @@
 import { constants } from 'node:buffer'
-import { appendFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { allocRegion, mapReadOnly, openReader, UringError } from '../src/index.js'
@@ -146,6 +146,26 @@ describe('Region.close', () => {
       region.close()
     }
     expect(process.memoryUsage.rss() - before).toBeLessThan(160 * 2 ** 20)
+  })
+})
+
+describe('allocRegion over NUMA nodes', () => {
+  it('takes pages from the nodes in turn', ({ skip }) => {
+    if (!existsSync('/proc/self/numa_maps')) skip('this kernel has no NUMA policies')
+    const policies = () => readFileSync('/proc/self/numa_maps', 'utf8').match(/ interleave:0/g)?.length ?? 0
+    const before = policies()
+    using region = allocRegion(2 ** 22, { interleave: [0] })
+    expect(policies()).toBe(before + 1)
+    region.view(0, 4096)[0] = 1
+    using local = allocRegion(2 ** 22)
+    expect([policies(), local.bytes]).toEqual([before + 1, 2 ** 22])
+  })
+
+  it('refuses nodes that are not there, and no nodes at all', ({ skip }) => {
+    expect(() => allocRegion(4096, { interleave: [52] })).toThrow(withCode('ERR_OUT_OF_RANGE'))
+    expect(() => allocRegion(4096, { interleave: [-1] })).toThrow(withCode('ERR_OUT_OF_RANGE'))
+    if (!existsSync('/proc/self/numa_maps')) skip('this kernel has no NUMA policies')
+    expect(() => allocRegion(4096, { interleave: [51] })).toThrow(withCode('ERR_URING_MEMORY'))
   })
 })
 

@@ -1,9 +1,11 @@
 import { modelDir } from '@k3/demo-model'
+import { readNumaNodes } from '@k3/engine/memory'
 import { Command } from 'commander'
 import { EXIT, exitCodeOf } from '../exit-codes.js'
 import { inspectConfig } from '../inspect/config-file.js'
 import { inspectFolder } from '../inspect/folder.js'
 import type { Inspection } from '../inspect/inspection.js'
+import { inspectNuma } from '../inspect/numa.js'
 import { refusal } from '../inspect/refusal.js'
 import { inspectFile } from '../inspect/tensor-file.js'
 import { Output } from '../output.js'
@@ -15,6 +17,7 @@ interface InspectFlags {
   readonly file?: string
   readonly config?: string
   readonly headers?: true
+  readonly numa?: true
   readonly json?: true
 }
 
@@ -28,6 +31,7 @@ export const inspectCommand = (terminal: Terminal): Command =>
     .option('--file <file>', 'one safetensors file, of any model')
     .option('--config <file>', 'one config.json')
     .option('--headers', 'the shards of the folder hold their headers and no data')
+    .option('--numa', "this machine's NUMA nodes instead")
     .option('--json', 'print one object')
     .addHelpText('after', EXAMPLE)
     .action((flags: InspectFlags) => run(flags, terminal))
@@ -40,9 +44,9 @@ What is refused gives {"ok": false, "error": {"code", "file", "tensor", "offset"
 code 3. A folder without config.json is checked as far as its index and shards go.`
 
 const run = async (flags: InspectFlags, terminal: Terminal): Promise<void> => {
-  const { model, file, config, headers, json } = flags
-  if ([model, file, config].filter((given) => given !== undefined).length > 1) {
-    throw new UsageError('--model, --file and --config exclude each other')
+  const { model, file, config, headers, numa, json } = flags
+  if ([model, file, config, numa].filter((given) => given !== undefined).length > 1) {
+    throw new UsageError('--model, --file, --config and --numa exclude each other')
   }
   if (headers !== undefined && model === undefined) throw new UsageError('--headers needs --model')
   const output = new Output(terminal)
@@ -57,7 +61,8 @@ const run = async (flags: InspectFlags, terminal: Terminal): Promise<void> => {
   }
 }
 
-const inspect = ({ model, file, config, headers }: InspectFlags): Promise<Inspection> => {
+const inspect = async ({ model, file, config, headers, numa }: InspectFlags): Promise<Inspection> => {
+  if (numa !== undefined) return inspectNuma(readNumaNodes())
   if (file !== undefined) return inspectFile(file)
   if (config !== undefined) return inspectConfig(config)
   return inspectFolder(model === undefined ? modelDir : model, headers === true)
