@@ -1,11 +1,10 @@
-import { createReadStream } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { openByName, readByName } from './regular-file.js'
 import type { Terminal } from './terminal.js'
 import { UsageError } from './usage-error.js'
 
 /**
  * The bytes of a file, or of standard input when its name is `-`.
- * @throws UsageError when the file cannot be read
+ * @throws UsageError when the file cannot be read or is no regular one
  */
 export const readInput = async (file: string, { stdin }: Terminal): Promise<Uint8Array> => {
   if (file !== '-') return readNamed(file)
@@ -16,7 +15,7 @@ export const readInput = async (file: string, { stdin }: Terminal): Promise<Uint
 
 const readNamed = async (file: string): Promise<Uint8Array> => {
   try {
-    return await readFile(file)
+    return await readByName(file)
   } catch (cause) {
     throw unreadable(file, cause)
   }
@@ -29,7 +28,7 @@ export async function* inputChunks(file: string, { stdin }: Terminal): AsyncGene
     return
   }
   try {
-    yield* createReadStream(file, { highWaterMark: 1 << 20 })
+    yield* (await openByName(file)).createReadStream({ highWaterMark: 1 << 20 })
   } catch (cause) {
     throw unreadable(file, cause)
   }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { TokenizerError } from './errors.js'
 import { type Tokenizer, tokenizerFrom } from './tokenizer.js'
@@ -25,9 +25,20 @@ const checkOfficial = (ranks: Uint8Array, file: string): void => {
   )
 }
 
+/** Opened without blocking, so that a pipe under the name is refused instead of waited for. */
+const readRegular = (file: string): Uint8Array => {
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    if (fstatSync(descriptor).isFile()) return readFileSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+  throw new Error('no regular file')
+}
+
 const readBytes = (file: string): Uint8Array => {
   try {
-    return readFileSync(file)
+    return readRegular(file)
   } catch (cause) {
     throw new TokenizerError(
       'ERR_TOKENIZER_FILE',

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { codeOf } from '../exit-codes.js'
 import { utf8 } from '../read-text.js'
+import { readByName } from '../regular-file.js'
 import { type ConversationState, THINKING, type Thinking } from './conversation.js'
 import { ChatFileError } from './errors.js'
 
@@ -27,7 +28,7 @@ export const sessionFile = (file: string): string => `${file}.session`
 export const readChat = async (file: string): Promise<SavedChat> => {
   const refuse = (message: string, cause?: unknown) =>
     new ChatFileError('ERR_CHAT_FILE', file, `${file} ${message}`, cause)
-  const bytes = await readFile(file).catch((cause: Error) => {
+  const bytes = await readByName(file).catch((cause: Error) => {
     throw refuse(`cannot be read: ${cause.message}`, cause)
   })
   let value: unknown

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { K3Error } from '@k3/engine'
 import { type K3Config, parseConfig } from '@k3/engine/checkpoint'
 import { utf8 } from '../read-text.js'
+import { readByName } from '../regular-file.js'
 import type { Inspection } from './inspection.js'
 import { table } from './table.js'
 
@@ -18,7 +18,7 @@ export const inspectConfig = async (path: string): Promise<Inspection> => {
 export const readConfig = async (path: string): Promise<K3Config> => parseConfig(await configText(path), path)
 
 const configText = async (path: string): Promise<string> => {
-  const bytes = await readFile(path).catch((cause: Error) => {
+  const bytes = await readByName(path).catch((cause: Error) => {
     throw new K3Error('ERR_K3_CONFIG_FILE', `${path} cannot be read: ${cause.message}`, { file: path, cause })
   })
   try {

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
+import { readByName } from '../regular-file.js'
 import { UsageError } from '../usage-error.js'
 
 /** The JSON value of a file. @throws UsageError when it cannot be read or is no JSON */
 export const readJsonFile = async (file: string): Promise<unknown> => {
   try {
-    return JSON.parse(await readFile(file, 'utf8'))
+    return JSON.parse((await readByName(file)).toString())
   } catch (cause) {
     throw new UsageError(`${file}: ${(cause as Error).message}`, { cause })
   }

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { openSharded, type ShardedCheckpoint, type TensorInfo } from '@k3/safetensors'
 import { type K3Config, parseConfig } from '../config.js'
 import { K3Error } from '../errors.js'
 import { type LayerPlan, layerPlan } from '../layer-plan.js'
+import { openRegularFile } from '../regular-file.js'
 import { type Binding, bindRecords } from './bind.js'
 import { expertSlot } from './expert-names.js'
 import type { Checkpoint, ExpertArea, Extent } from './types.js'
@@ -57,9 +57,11 @@ function* listed(tensors: Iterable<TensorInfo>, sharded: ShardedCheckpoint): Gen
 async function readConfig(file: string): Promise<K3Config> {
   let bytes: Uint8Array
   try {
-    bytes = await readFile(file)
+    await using handle = await openRegularFile(file)
+    bytes = await handle.readFile()
   } catch (cause) {
-    const message = `${file} cannot be read: a checkpoint folder has config.json beside its shards`
+    const why = (cause as Error).message
+    const message = `${file} cannot be read: a checkpoint folder has config.json beside its shards (${why})`
     throw new K3Error('ERR_K3_CONFIG_FILE', message, { file, cause })
   }
   return parseConfig(decodeUtf8(bytes, file), file)

@@ -1,5 +1,6 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { K3Error, type K3ErrorCode } from '../errors.js'
+import { openRegularFile } from '../regular-file.js'
 import type { SequenceState } from '../states.js'
 import {
   damaged,
@@ -31,7 +32,7 @@ export const readSession = async (
   { vocabSize, contextTokens }: SessionLimits,
   empty: SequenceState
 ): Promise<SequenceState> => {
-  const handle = await open(file, 'r').catch((cause: unknown) => {
+  const handle = await openRegularFile(file).catch((cause: unknown) => {
     throw unreadable(file, cause)
   })
   try {
