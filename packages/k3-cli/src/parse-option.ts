@@ -42,11 +42,11 @@ export const gigabytesPerSecond = (text: string): number => {
   throw new InvalidArgumentError('Expected a number of GB/s above 0.')
 }
 
-/** A finite decimal number. */
+/** A finite number in decimal digits, like 0.7 or 1e-3. */
 export const decimal = (text: string): number => {
   const value = Number(text)
-  if (text.trim() !== '' && Number.isFinite(value)) return value
-  throw new InvalidArgumentError('Expected a number.')
+  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(value)) return value
+  throw new InvalidArgumentError('Expected a decimal number.')
 }
 
 /** An amount of memory in GB (10^9 bytes), as bytes. */

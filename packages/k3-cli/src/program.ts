@@ -42,7 +42,7 @@ export const program = (terminal: Terminal): Command => {
   for (const create of commands) {
     adopt(k3, create(terminal))
   }
-  return k3
+  return withHelp(k3)
 }
 
 /** Makes a command, and the commands below it, as strict and as talkative as its parent. */
@@ -50,4 +50,21 @@ const adopt = (parent: Command, command: Command): void => {
   command.copyInheritedSettings(parent).allowExcessArguments(false).addHelpText('after', EXIT_HELP)
   if (!parent.commands.includes(command)) parent.addCommand(command)
   for (const child of command.commands) adopt(command, child)
+  if (command.commands.length > 0) withHelp(command)
+}
+
+/** Adds the command `help`: commander's own ends without a word for a command that does not exist. */
+const withHelp = (parent: Command): Command => {
+  const help = new Command('help')
+    .description('display help for command')
+    .argument('[command]')
+    .allowExcessArguments(false)
+    .copyInheritedSettings(parent)
+    .action((name?: string) => {
+      if (name === undefined) parent.help()
+      const command = parent.commands.find((known) => known.name() === name)
+      if (command === undefined) parent.error(`error: unknown command '${name}'`)
+      command.help()
+    })
+  return parent.helpCommand(false).addCommand(help)
 }

@@ -62,6 +62,28 @@ describe('k3', () => {
     expect(stdout).toContain('Exit codes:')
   })
 
+  test.each(commands)('explains %s with help too', async (command) => {
+    expect(await k3(['help', command])).toEqual(await k3([command, '--help']))
+    expect(await k3(['help'])).toEqual(await k3(['--help']))
+  })
+
+  test('names a command that help does not know', async () => {
+    expect((await k3(['help', 'dance'])).stderr).toMatch(/^error: unknown command 'dance'\n/)
+  })
+
+  test.each(['0x10', '0b1', '', ' ', '1 ', '1_000', 'Infinity', '1e999', '.', 'e3'])(
+    "refuses '%s' as a decimal number",
+    async (text) => {
+      const { code, stderr } = await k3(['generate', 'hi', '--temperature', text])
+      expect([code, stderr]).toEqual([2, expect.stringContaining('Expected a decimal number')])
+    }
+  )
+
+  test.each(['1e-3', '.5', '2.', '+1', '1E0'])('takes %s as a decimal number', async (text) => {
+    const flags = ['--temperature', text, '--seed', '1', '--max-tokens', '1', '--quiet', '--threads', '1']
+    expect((await k3(['generate', 'hi', ...flags])).code).toBe(0)
+  })
+
   test('prints its version', async () => {
     expect(await k3(['--version'])).toMatchObject({
       code: 0,
@@ -72,6 +94,9 @@ describe('k3', () => {
   test.each([
     ['no command', []],
     ['an unknown command', ['dance']],
+    ['help on an unknown command', ['help', 'dance']],
+    ['help on an unknown command of bench', ['bench', 'help', 'dance']],
+    ['help on two commands', ['help', 'synth', 'tokens']],
     ['an unknown flag', ['tokens', '--dance']],
     ['a flag without its value', ['generate', '--max-tokens']],
     ['a number that is none', ['generate', 'hi', '--max-tokens', '0x10']],
@@ -79,6 +104,7 @@ describe('k3', () => {
     ['an instruction set that does not exist', ['generate', 'hi', '--isa', 'mmx']],
     ['too many threads', ['generate', 'hi', '--threads', '5000']],
     ['a temperature that is no number', ['generate', 'hi', '--temperature', 'warm']],
+    ['a memory size in other digits', ['chat', '--cache-gb', '0x10']],
     ['a seed beyond 64 bits', ['generate', 'hi', '--seed', '18446744073709551616']],
     ['ids that are none', ['generate', '--ids', '1,,2']]
   ])('refuses %s', async (_, args) => {
