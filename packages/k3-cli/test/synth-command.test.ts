@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fixture, k3, k3Object, scratchFolder } from './k3.js'
@@ -117,6 +117,8 @@ describe('k3 synth', { timeout: 60_000 }, () => {
     ['an unknown field', ['--set', 'width=3'], 'ERR_SYNTH_FIELD', 2],
     ['a value that is none', ['--set', 'num_experts=many'], 'ERR_SYNTH_VALUE', 2],
     ['a geometry that cannot be', ['--set', 'num_experts_per_token=25'], 'ERR_SYNTH_GEOMETRY', 2],
+    ['more experts than config.json may state', ['--set', 'num_experts=999999999'], 'ERR_USAGE', 2],
+    ['a field that is set twice', ['--set', 'num_experts=8', '--set', 'num_experts=8'], 'ERR_SYNTH_FIELD', 2],
     ['a shard that does not exist', ['--shard', '15'], 'ERR_SYNTH_SHARD', 2],
     ['a disk that is too small', ['--preset', 'full'], 'ERR_SYNTH_SPACE', 4]
   ])('refuses %s before it writes', async (_, flags, name, code) => {
@@ -133,10 +135,25 @@ describe('k3 synth', { timeout: 60_000 }, () => {
       code: 1,
       stderr: expect.stringContaining('ERR_SYNTH_OCCUPIED')
     })
-    const inFile = path.join(dir, 'config.json', 'out')
-    expect(await k3(tiny(inFile))).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('ERR_SYNTH_WRITE')
-    })
+    const file = path.join(dir, 'config.json')
+    for (const out of [file, path.join(file, 'out'), '/proc/out/of/it']) {
+      expect(await k3(tiny(out))).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('ERR_SYNTH_WRITE')
+      })
+    }
   })
+
+  test.each(['config.json', 'model-00003-of-000014.safetensors'])(
+    'refuses a folder in which %s is no file',
+    async (name) => {
+      const dir = scratchFolder()
+      mkdirSync(path.join(dir, name))
+      expect(await k3(tiny(dir))).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(`${name} is no regular file.*ERR_SYNTH_OCCUPIED`)
+      })
+      expect(readdirSync(dir)).toEqual([name])
+    }
+  )
 })

@@ -51,7 +51,7 @@ const MAX_LAYERS = 1024 // what config.json may state
 /**
  * A preset with fields replaced. Without `full_attn_layers` every fourth layer and the last have full attention.
  * @param settings `name=value` each; `full_attn_layers` takes 1-based layer numbers joined by commas
- * @throws ERR_SYNTH_PRESET, ERR_SYNTH_FIELD for an unknown name, ERR_SYNTH_VALUE for a value that is no positive
+ * @throws ERR_SYNTH_PRESET, ERR_SYNTH_FIELD for a name that is unknown or set twice, ERR_SYNTH_VALUE for a value that is no positive
  * integer, ERR_SYNTH_GEOMETRY for sizes the file format or the model cannot have
  */
 export function geometryOf(preset: string, settings: readonly string[] = []): Geometry {
@@ -59,9 +59,12 @@ export function geometryOf(preset: string, settings: readonly string[] = []): Ge
     throw new SynthError('ERR_SYNTH_PRESET', preset, `no preset '${preset}'; there are ${presets.join(', ')}`)
   }
   const geometry: Record<Field, number> = { ...PRESETS[preset as keyof typeof PRESETS] }
+  const given = new Set<string>()
   let full: number[] | undefined
   for (const setting of settings) {
     const [name, value] = split(setting)
+    if (given.has(name)) refuseSecond(name)
+    given.add(name)
     if (name === 'full_attn_layers') full = value.split(',').map((part) => positiveInteger(name, part))
     else geometry[knownField(name)] = positiveInteger(name, value)
   }
@@ -75,6 +78,10 @@ export function geometryOf(preset: string, settings: readonly string[] = []): Ge
 function refuseLayers(layers: number): never {
   const message = `num_hidden_layers is ${layers}, expected at most ${MAX_LAYERS}`
   throw new SynthError('ERR_SYNTH_GEOMETRY', 'num_hidden_layers', message)
+}
+
+function refuseSecond(name: string): never {
+  throw new SynthError('ERR_SYNTH_FIELD', name, `${name} is set twice, and which value is meant is ambiguous`)
 }
 
 function split(setting: string): [string, string] {

@@ -37,6 +37,8 @@ describe('geometryOf', () => {
     ['ERR_SYNTH_PRESET', 'toString', []],
     ['ERR_SYNTH_FIELD', 'tiny', ['experts=3']],
     ['ERR_SYNTH_FIELD', 'tiny', ['constructor=3']],
+    ['ERR_SYNTH_FIELD', 'tiny', ['num_experts=8', 'num_experts=9']],
+    ['ERR_SYNTH_FIELD', 'tiny', ['full_attn_layers=4', 'num_experts=9', 'full_attn_layers=4']],
     ['ERR_SYNTH_VALUE', 'tiny', ['num_experts']],
     ['ERR_SYNTH_VALUE', 'tiny', ['num_experts=']],
     ['ERR_SYNTH_VALUE', 'tiny', ['num_experts=0']],

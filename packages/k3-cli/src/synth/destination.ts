@@ -19,7 +19,7 @@ export async function prepareDestination(
   config: string
 ): Promise<void> {
   try {
-    await mkdir(dir, { recursive: true })
+    await makeFolder(path.resolve(dir))
   } catch (cause) {
     throw new SynthWriteError('ERR_SYNTH_WRITE', dir, `cannot create ${dir}: ${String(cause)}`, cause)
   }
@@ -33,19 +33,30 @@ export async function prepareDestination(
   }
 }
 
+/** Level by level: where a file system takes no folder, as /proc, the recursive mkdir of Node.js 20 tries for ever. */
+async function makeFolder(dir: string): Promise<void> {
+  if ((await ifPresent(stat(dir)))?.isDirectory()) return
+  await makeFolder(path.dirname(dir))
+  await mkdir(dir).catch(async (error: NodeJS.ErrnoException) => {
+    // somebody else may have made it meanwhile
+    if (error.code !== 'EEXIST' || !(await stat(dir)).isDirectory()) throw error
+  })
+}
+
 /** The shards of a downloaded model have the same names as ours: a slip in --out must not replace them. */
 async function refuseOtherModel(dir: string, files: readonly PlannedFile[], config: string): Promise<void> {
   const occupied = (file: string, what: string): never => {
     const message = `${file} ${what}: choose an empty folder, or one from an earlier run with the same geometry`
     throw new SynthWriteError('ERR_SYNTH_OCCUPIED', file, message)
   }
-  const configPath = path.join(dir, 'config.json')
-  const existing = await ifPresent(readFile(configPath, 'utf8'))
-  if (existing !== null && existing !== config) occupied(configPath, 'belongs to another model')
   for (const { name, bytes } of files) {
     const file = path.join(dir, name)
     const found = await ifPresent(stat(file))
-    if (found !== null && found.size !== bytes) occupied(file, `has ${found.size} bytes, not ${bytes}`)
+    if (found === null) continue
+    if (!found.isFile()) occupied(file, 'is no regular file')
+    const isOurs = name !== 'config.json' || (await readFile(file, 'utf8')) === config
+    if (!isOurs) occupied(file, 'belongs to another model')
+    if (found.size !== bytes) occupied(file, `has ${found.size} bytes, not ${bytes}`)
   }
 }
 

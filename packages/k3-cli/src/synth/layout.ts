@@ -1,6 +1,14 @@
-import { byFileOrder, parseConfig, type TensorRecord, tensorBytes, tensorGroups } from '@k3/engine/checkpoint'
+import {
+  byFileOrder,
+  type K3Config,
+  parseConfig,
+  type TensorRecord,
+  tensorBytes,
+  tensorGroups
+} from '@k3/engine/checkpoint'
 import { formatHeader } from '@k3/safetensors'
 import { configText, type Geometry } from '@k3/synth'
+import { UsageError } from '../usage-error.js'
 
 /** One file of tensors: its header bytes and what follows them. */
 export interface ShardLayout {
@@ -27,10 +35,10 @@ export interface LayoutOptions {
   readonly vision: boolean
 }
 
-/** Names, headers, index and configuration of a synthetic checkpoint. */
+/** Names, headers, index and configuration of a synthetic checkpoint. @throws UsageError for sizes no model may have */
 export function layOut(geometry: Geometry, { single, vision }: LayoutOptions): CheckpointLayout {
   const config = configText(geometry)
-  const groups = [...tensorGroups(parseConfig(config), vision)].map(({ records }) => records)
+  const groups = [...tensorGroups(readable(config), vision)].map(({ records }) => records)
   const perFile = single ? [groups.flat().sort(byFileOrder)] : groups
   const shards = perFile.map((records, i) => ({
     name: shardName(i + 1, perFile.length),
@@ -40,6 +48,15 @@ export function layOut(geometry: Geometry, { single, vision }: LayoutOptions): C
   }))
   const total = shards.reduce((sum, { dataBytes }) => sum + dataBytes, 0)
   return { shards, config, index: indexText(shards, total), tensorBytes: total }
+}
+
+/** The geometry as the engine will read it; it has limits of its own. */
+const readable = (config: string): K3Config => {
+  try {
+    return parseConfig(config)
+  } catch (cause) {
+    throw new UsageError(`no model can have this geometry: ${(cause as Error).message}`, { cause })
+  }
 }
 
 const shardName = (number: number, count: number): string =>
