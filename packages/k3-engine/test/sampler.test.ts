@@ -77,6 +77,11 @@ describe('createSampler', () => {
     }
   })
 
+  it('refuses what is no object', () => {
+    for (const settings of [undefined, null, 7, 'greedy'])
+      expect(wrong(settings as never)).toBe('ERR_K3_SAMPLER')
+  })
+
   it('refuses a bias beyond the vocabulary and a mask that is too short', () => {
     const logits = new Float32Array(33)
     expect(code(() => createSampler({ ...plain, logitBias: { 33: 1 } }).pick(logits, null))).toBe(

@@ -99,6 +99,14 @@ export function quote(name: string): string {
   return printable(JSON.stringify(shown))
 }
 
+/** An argument that is of no use to a function, with the code Node.js has for it. */
+export const wrongType = (message: string): TypeError =>
+  Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' })
+
+/** An argument of the right type and an impossible value. */
+export const outOfBounds = (message: string): RangeError =>
+  Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' })
+
 const SHOWN_LIST_LENGTH = 12
 
 /** The first names of a list and how many more there are. */

@@ -1,5 +1,5 @@
 import { DTYPE_NAMES, dtypeCode, extentBytes, extentMessage, formatExtent } from './dtypes.ts'
-import { quote, SafetensorsError } from './errors.ts'
+import { outOfBounds, quote, SafetensorsError, wrongType } from './errors.ts'
 import {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -56,19 +56,21 @@ export interface HeaderSource {
  * `bytes`: the whole file, or its first 8 + N bytes together with `fileBytes`; read only, not kept.
  * Source: the format text, https://huggingface.co/docs/safetensors.
  * @throws ERR_SAFETENSORS_* for the first rule the header breaks, with tensor and byte offset
- * @throws RangeError when `bytes` ends inside the header although `fileBytes` says the file goes on
+ * @throws RangeError (ERR_OUT_OF_RANGE) when `bytes` ends inside the header although `fileBytes` says the file goes on
  */
 export function parseHeader(bytes: Uint8Array, source: HeaderSource = {}): TensorTable {
-  if (!(bytes instanceof Uint8Array)) throw new TypeError('parseHeader: bytes must be a Uint8Array')
+  if (!(bytes instanceof Uint8Array)) throw wrongType('parseHeader: bytes must be a Uint8Array')
+  if (typeof source !== 'object' || source === null) throw wrongType('parseHeader: source must be an object')
   const { file = null, fileBytes = bytes.byteLength } = source
+  if (file !== null && typeof file !== 'string') throw wrongType('parseHeader: file must be a string or null')
   const knownBytes = fileBytes === 'implied' ? bytes.byteLength : fileBytes
   if (!Number.isSafeInteger(knownBytes) || knownBytes < 0) {
-    throw new RangeError(`parseHeader: fileBytes must be an integer >= 0, not ${knownBytes}`)
+    throw outOfBounds(`parseHeader: fileBytes must be an integer >= 0, not ${String(knownBytes)}`)
   }
   const headerBytes = headerLength(bytes, knownBytes, file)
   const dataOffset = PREFIX_BYTES + headerBytes
   if (bytes.byteLength < dataOffset) {
-    throw new RangeError(`parseHeader: the header needs ${dataOffset} bytes, only ${bytes.byteLength} given`)
+    throw outOfBounds(`parseHeader: the header needs ${dataOffset} bytes, only ${bytes.byteLength} given`)
   }
   const scanner = new JsonScanner(bytes.subarray(PREFIX_BYTES, dataOffset), file, PREFIX_BYTES)
   const { rows, metadata } = readHeader(scanner, bytes, dataOffset)

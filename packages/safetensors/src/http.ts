@@ -1,4 +1,4 @@
-import { quote, SafetensorsError, type SafetensorsErrorCode } from './errors.ts'
+import { quote, SafetensorsError, type SafetensorsErrorCode, wrongType } from './errors.ts'
 import { headerLength, PREFIX_BYTES, parseHeader } from './header.ts'
 import { isPlainFileName, parseIndex } from './index-json.ts'
 import { HTTP_PARALLEL, MAX_INDEX_BYTES } from './limits.ts'
@@ -30,8 +30,12 @@ export class HttpRangeSource {
   private readonly base: string
   private readonly options: HttpOptions
 
-  /** @param base URL of the folder that holds the files */
+  /**
+   * @param base URL of the folder that holds the files
+   * @throws TypeError (ERR_INVALID_ARG_TYPE) without a function `fetch`; ERR_INVALID_URL
+   */
   constructor(base: string | URL, options: HttpOptions) {
+    if (typeof options?.fetch !== 'function') throw wrongType('HttpRangeSource: fetch must be a function')
     const url = new URL(base)
     if (!url.pathname.endsWith('/')) url.pathname += '/'
     this.base = url.href
@@ -80,7 +84,8 @@ export class HttpRangeSource {
   }
 
   private locate(name: string): string {
-    if (!isPlainFileName(name)) throw new TypeError(`HttpRangeSource: ${quote(name)} is no plain file name`)
+    if (typeof name !== 'string' || !isPlainFileName(name))
+      throw wrongType(`HttpRangeSource: ${quote(String(name))} is no plain file name`)
     return new URL(encodeURIComponent(name), this.base).href
   }
 
@@ -91,11 +96,14 @@ export class HttpRangeSource {
       headers: { ...this.options.headers, 'accept-encoding': 'identity', ...headers },
       ...(signal === undefined ? {} : { signal })
     }
+    let response: Response | null | undefined
     try {
-      return await fetch(url, init)
+      response = await fetch(url, init)
     } catch (cause) {
       throw this.requestFailed(url, cause)
     }
+    if (typeof response?.status === 'number' && response.headers instanceof Headers) return response
+    throw this.requestFailed(url, wrongType(`fetch gave ${String(response)} and no Response`))
   }
 
   private requestFailed(url: string, cause: unknown): unknown {

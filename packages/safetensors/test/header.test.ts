@@ -34,6 +34,9 @@ const BITS: Record<string, number> = {
   U64: 64
 }
 
+const typeError = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' })
+const rangeError = expect.objectContaining({ name: 'RangeError', code: 'ERR_OUT_OF_RANGE' })
+
 describe('dtypes', () => {
   test('the table has every dtype of the format', () => {
     expect([...DTYPE_NAMES].sort()).toEqual(Object.keys(BITS).sort())
@@ -365,9 +368,18 @@ describe('parseHeader', () => {
   })
 
   test('misuse is a TypeError or RangeError', () => {
-    expect(() => parseHeader('{}' as unknown as Uint8Array)).toThrow(TypeError)
-    expect(() => parseHeader(fileOf('{}'), { fileBytes: -1 })).toThrow(RangeError)
-    expect(() => parseHeader(fileOf('{}'), { fileBytes: 9.5 })).toThrow(RangeError)
+    const misused = parseHeader as (bytes: unknown, source?: unknown) => unknown
+    const bytes = fileOf('{}')
+    for (const wrong of ['{}', undefined, null, [123], bytes.buffer]) {
+      expect(() => misused(wrong)).toThrow(typeError)
+    }
+    for (const wrong of [null, 'f', { file: 7 }, { file: {} }]) {
+      expect(() => misused(bytes, wrong)).toThrow(typeError)
+    }
+    for (const fileBytes of [-1, 9.5, NaN, null, '9', 9n, Symbol('n')]) {
+      expect(() => misused(bytes, { fileBytes })).toThrow(rangeError)
+    }
+    expect(() => misused(bytes.subarray(0, 9), { fileBytes: 10 })).toThrow(rangeError)
   })
 
   test('a hostile name does not flood the message', async () => {

@@ -175,7 +175,30 @@ describe('openFile', () => {
     const source = new HttpRangeSource(BASE, { fetch })
     expect((await source.openFile('a b?#%.safetensors')).size).toBe(1)
     expect(requests[0]!.url).toBe(`${BASE}a%20b%3F%23%25.safetensors`)
-    await expect(source.openFile('../x')).rejects.toThrow(TypeError)
+    for (const name of ['../x', undefined as unknown as string]) {
+      await expect(source.openFile(name)).rejects.toMatchObject({
+        name: 'TypeError',
+        code: 'ERR_INVALID_ARG_TYPE'
+      })
+    }
+  })
+
+  test.each([[null], [undefined], [7], [{}], [{ status: 206 }]])(
+    'a fetch that gives %j is a failed request',
+    async (answer) => {
+      const source = new HttpRangeSource(BASE, { fetch: async () => answer as unknown as Response })
+      const error = await errorOf(() => source.openFile('x'))
+      expect(error).toMatchObject({
+        code: 'ERR_SAFETENSORS_HTTP_REQUEST',
+        cause: { code: 'ERR_INVALID_ARG_TYPE' }
+      })
+    }
+  )
+
+  test.each([[undefined], [null], [{}], [{ fetch: 'GET' }]])('refuses %j as options', (options) => {
+    expect(() => new HttpRangeSource(BASE, options as never)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' })
+    )
   })
 
   test('headers of the caller are sent and cannot replace the range', async () => {

@@ -32,19 +32,29 @@ export interface Tokenizer {
   /**
    * The pieces in which a text is encoded, for looking inside: those of the pre-tokenizer, with names of special tokens
    * as ordinary text and without the cuts of long texts.
+   * @throws TypeError (ERR_INVALID_ARG_TYPE) when `text` is no string
    */
   pieces(text: string): string[]
   /**
    * The text of ids: UTF-8 with U+FFFD for each maximal ill-formed part; a leading U+FEFF is kept.
-   * @throws ERR_TOKENIZER_ID
+   * @throws ERR_TOKENIZER_ID, TypeError (ERR_INVALID_ARG_TYPE) when `ids` cannot be iterated
    */
   decode(ids: Iterable<number>, options?: DecodeOptions): string
-  /** The bytes of ids, u8, in a new array. @throws ERR_TOKENIZER_ID */
+  /** The bytes of ids, u8, in a new array. @throws as `decode` */
   decodeBytes(ids: Iterable<number>): Uint8Array
   /** The bytes of one id, u8, in a new array; a special id gives its name. @throws ERR_TOKENIZER_ID */
   tokenBytes(id: number): Uint8Array
   /** A decoder for ids that arrive one by one; independent of others. */
   stream(options?: DecodeOptions): StreamDecoder
+}
+
+const wrongType = (expected: string, found: unknown): TypeError =>
+  Object.assign(new TypeError(`expected ${expected}, found ${found === null ? 'null' : typeof found}`), {
+    code: 'ERR_INVALID_ARG_TYPE'
+  })
+
+const refuseNoString = (text: unknown): void => {
+  if (typeof text !== 'string') throw wrongType('text to be a string', text)
 }
 
 const NOTHING: ReadonlySet<number> = new Set()
@@ -67,14 +77,12 @@ class RankTokenizer implements Tokenizer {
   }
 
   encode(text: string, options: EncodeOptions = {}): number[] {
-    if (typeof text !== 'string') {
-      const error = new TypeError(`expected text to be a string, found ${typeof text}`)
-      throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
-    }
+    refuseNoString(text)
     return this.#encoder.encode(text, options.special === true)
   }
 
   pieces(text: string): string[] {
+    refuseNoString(text)
     return piecesOf(text)
   }
 
@@ -99,6 +107,7 @@ class RankTokenizer implements Tokenizer {
   }
 
   #join(ids: Iterable<number>, dropped: ReadonlySet<number>): Uint8Array {
+    if (typeof ids?.[Symbol.iterator] !== 'function') throw wrongType('ids to be iterable', ids)
     let bytes = new Uint8Array(1024)
     let length = 0
     for (const id of ids) {

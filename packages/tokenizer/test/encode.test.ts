@@ -9,6 +9,8 @@ const demo = loadDemo()
 const wellFormed = (text: string): string =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(new TextEncoder().encode(text))
 
+const wrongType = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' })
+
 describe('encode', () => {
   it('gives no ids for no text and adds nothing', () => {
     expect(official.encode('')).toEqual([])
@@ -47,9 +49,19 @@ describe('encode', () => {
 
   it('refuses what is no string', () => {
     const encode = official.encode.bind(official) as (text: unknown) => number[]
+    const pieces = official.pieces.bind(official) as (text: unknown) => string[]
     for (const value of [undefined, null, 7, ['a'], new Uint8Array(1)]) {
-      expect(() => encode(value)).toThrow(TypeError)
-      expect(() => encode(value)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARG_TYPE' }))
+      expect(() => encode(value)).toThrow(wrongType)
+      expect(() => pieces(value)).toThrow(wrongType)
+    }
+  })
+
+  it('refuses ids that cannot be iterated', () => {
+    const decode = official.decode.bind(official) as (ids: unknown) => string
+    const decodeBytes = official.decodeBytes.bind(official) as (ids: unknown) => Uint8Array
+    for (const value of [undefined, null, 7, {}, { length: 1, 0: 5 }]) {
+      expect(() => decode(value)).toThrow(wrongType)
+      expect(() => decodeBytes(value)).toThrow(wrongType)
     }
   })
 
