@@ -22,7 +22,7 @@ std::shared_ptr<BufferTable> BufferTable::open(int ring) {
   if (syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS2, &empty, sizeof empty) < 0)
     table->state_.refusal = {"io_uring_register", errno};
   else
-    for (int slot = kSlots - 1; slot >= 0; --slot) table->free_slots_.push_back(slot);
+    for (int slot = kSlots - 1; slot >= 0; --slot) table->free_slots_.push_back({slot, 0});
   return table;
 }
 
@@ -43,7 +43,7 @@ int BufferTable::pin(K3Region* region, uint64_t chunk) {
 
   const uint64_t page = sysconf(_SC_PAGESIZE), from = chunk * kChunkBytes;
   const uint64_t bytes = std::min((region->bytes - from + page - 1) / page * page, kChunkBytes);
-  const int slot = free_slots_.back();
+  const auto [slot, left_over] = free_slots_.back();
   const int error = update(slot, region->data + from, bytes);
   if (error) {
     state_.refusal = {"io_uring_register", error};
@@ -51,7 +51,7 @@ int BufferTable::pin(K3Region* region, uint64_t chunk) {
     return -1;
   }
   free_slots_.pop_back();
-  state_.bytes += bytes;
+  state_.bytes += bytes - left_over;
   chunks_[{region, chunk}] = {slot, bytes};
   return slot;
 }
@@ -77,9 +77,11 @@ void BufferTable::unpin_chunks(const K3Region* region, uint64_t first, uint64_t 
   auto chunk = chunks_.lower_bound({region, first});
   while (chunk != chunks_.end() && chunk->first.first == region && chunk->first.second <= last) {
     const Chunk pinned = chunk->second;
-    if (pinned.slot >= 0 && ring_ >= 0 && update(pinned.slot, nullptr, 0) == 0) {
-      free_slots_.push_back(pinned.slot);
-      state_.bytes -= pinned.bytes;
+    if (pinned.slot >= 0 && ring_ >= 0) {
+      // what the kernel refuses to unpin stays pinned until the slot's next chunk takes its place
+      const uint64_t left_over = update(pinned.slot, nullptr, 0) == 0 ? 0 : pinned.bytes;
+      state_.bytes -= pinned.bytes - left_over;
+      free_slots_.push_back({pinned.slot, left_over});
     }
     chunk = chunks_.erase(chunk);
   }

@@ -32,7 +32,11 @@ class BufferTable : public RegionWatcher, public std::enable_shared_from_this<Bu
   };
   mutable std::mutex mutex_;
   int ring_;
-  std::vector<int> free_slots_;
+  struct FreeSlot {
+    int slot;
+    uint64_t bytes;  // still pinned through it, because the kernel refused to let them go
+  };
+  std::vector<FreeSlot> free_slots_;
   std::map<std::pair<const K3Region*, uint64_t>, Chunk> chunks_;
   Registration state_;
 };

@@ -18,6 +18,8 @@
 
 #include "../native/backend.h"
 #include "../native/block_queue.h"
+#include "../native/buffer_table.h"
+#include "../native/ring.h"
 
 namespace {
 using namespace k3::uring;
@@ -159,6 +161,37 @@ void short_reads_are_continued() {
   expect(play(std::vector<int64_t>(10001, -EAGAIN)).error == EAGAIN, "patience ends");
 }
 
+// The number of the ring stands for /dev/null meanwhile, which no kernel unpins anything from.
+void a_refused_unpin_loses_no_slot() {
+  Ring ring;
+  expect(ring.open(4).error == 0, "a ring opens");
+  const std::shared_ptr<BufferTable> table = BufferTable::open(ring.fd());
+  const std::vector<Copies> none = {{-1}};
+  const auto pin = [&](Region* region) {
+    auto batch = std::make_shared<Batch>(std::vector<Read>{{0, 0, 1, region, 0}}, 0, [] {});
+    Block block = std::move(cut_into_blocks(batch, none)[0]);
+    const int slot = table->index_of(block);
+    block.advance(-EIO);
+    return slot;
+  };
+  Region* first = allocate(kPage);
+  const int slot = pin(first);
+  if (slot < 0) return;  // an old kernel, or no memory may be locked
+  expect(table->registration().bytes == kPage, "a pinned page counts");
+  const int kept = dup(ring.fd()), nothing = open("/dev/null", O_RDONLY);
+  expect(dup2(nothing, ring.fd()) >= 0, "the ring hides");
+  first->forget();
+  expect(dup2(kept, ring.fd()) >= 0, "the ring is back");
+  close(kept), close(nothing);
+  expect(table->registration().bytes == kPage, "what was not unpinned counts");
+  Region* second = allocate(2 * kPage);
+  expect(pin(second) == slot, "the slot is used again");
+  expect(table->registration().bytes == 2 * kPage, "the next chunk takes the place of what was left");
+  second->forget();
+  expect(table->registration().bytes == 0, "nothing is left");
+  table->ring_ends();
+}
+
 // Last of all, because it cannot be undone: from here on io_uring_enter fails in every thread.
 void a_ring_that_breaks_fails_its_reads(const Input& input) {
   Refusal refusal;
@@ -195,6 +228,7 @@ int main(int, char** arguments) {
   }
   urgent_blocks_go_first();
   short_reads_are_continued();
+  if (has_uring) a_refused_unpin_loses_no_slot();
   if (has_uring) a_ring_that_breaks_fails_its_reads(input);
   puts("ok");
 }
