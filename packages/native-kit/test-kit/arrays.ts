@@ -4,6 +4,13 @@ export const poisoned = (length: number): Float32Array => new Float32Array(lengt
 /** The bit patterns, so that -0 and 0 differ. */
 export const bitsOf = (x: Float32Array): Uint32Array => new Uint32Array(x.buffer, x.byteOffset, x.length)
 
+/** The same numbers `by` places behind the border of a cache line, between NaN that must stay out of every result. */
+export const movedBy = (by: number, x: Float32Array): Float32Array => {
+  const floats = poisoned(x.length + by + 1)
+  floats.set(x, by)
+  return floats.subarray(by, by + x.length)
+}
+
 /** Bit for bit the same: by bytes, because comparing large arrays element by element is slow in a test runner. */
 export const sameBits = (a: Float32Array, b: Float32Array): boolean =>
   Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(Buffer.from(b.buffer, b.byteOffset, b.byteLength))
