@@ -1,5 +1,6 @@
 // One hash an op and instruction set, of every op of every native package on fixed inputs: the lines of any two machines
-// must agree but for the name of the instruction set. No test runner, so that it runs under an emulator.
+// must agree but for the name of the instruction set. Each is run without a pool and on 1 to 4 threads. No test runner, so
+// that it runs under an emulator.
 //   node scripts/isa-hash.mjs [isa] ...       only these
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,6 +16,8 @@ import * as uring from '../packages/uring/dist/index.js'
 import * as vector from '../packages/vector-ops/dist/index.js'
 
 const wanted = process.argv.slice(2)
+const TOKENS = [1, 2, 7, 64]
+const THREADS = [1, 2, 3, 4]
 
 /** Seeded bytes (mulberry32). */
 const bytes = (length, seed) => {
@@ -44,7 +47,7 @@ const filled = (length, run) => {
 }
 
 const bf16Ops = [33, 130, 1040].flatMap((cols) =>
-  [1, 7].map((tokens) => ({
+  TOKENS.map((tokens) => ({
     name: `bf16-linear/${cols}x37/T${tokens}`,
     isas: bf16.supportedIsas,
     run(options) {
@@ -59,7 +62,7 @@ const bf16Ops = [33, 130, 1040].flatMap((cols) =>
 )
 
 const vectorOps = [1, 7, 65, 200].flatMap((dim) =>
-  [1, 7].map((tokens) => ({
+  TOKENS.map((tokens) => ({
     name: `vector-ops/${dim}/T${tokens}`,
     isas: vector.supportedIsas,
     run(options) {
@@ -93,7 +96,7 @@ const mxfp4Bytes = (numbers, seed) => ({
 })
 
 const matrixOps = [32, 96, 416].flatMap((cols) =>
-  [1, 7].map((tokens) => ({
+  TOKENS.map((tokens) => ({
     name: `mxfp4-matrix/${cols}x37/T${tokens}`,
     isas: mxfp4.supportedIsas,
     run(options) {
@@ -104,7 +107,7 @@ const matrixOps = [32, 96, 416].flatMap((cols) =>
 )
 
 /** Experts of three matrices in a row, each its codes and then its scales. */
-const expertOps = [1, 7].map((tokens) => ({
+const expertOps = TOKENS.map((tokens) => ({
   name: `mxfp4-experts/96x160/T${tokens}`,
   isas: mxfp4.supportedIsas,
   run(options) {
@@ -159,7 +162,7 @@ const kdaOps = [
   [3, 33, 4],
   [2, 128, 4]
 ].flatMap(([heads, headDim, convTaps]) =>
-  [1, 7].map((tokens) => ({
+  TOKENS.map((tokens) => ({
     name: `kda/${heads}x${headDim}/taps${convTaps}/T${tokens}`,
     isas: kda.supportedIsas,
     run(options) {
@@ -197,7 +200,7 @@ const mlaOps = [
   [7, 17, 3, 9, 33],
   [13, 32, 16, 20, 130]
 ].flatMap(([heads, nopeDim, sharedKeyDim, valueDim, latentDim]) =>
-  [1, 7].map((tokens) => ({
+  TOKENS.map((tokens) => ({
     name: `mla/${heads}x${nopeDim}+${sharedKeyDim}/${latentDim}/T${tokens}`,
     isas: mla.supportedIsas,
     run(options) {
@@ -273,16 +276,19 @@ const hashOf = (arrays) => {
   return hash.digest('hex').slice(0, 16)
 }
 
-const pool = createPool({ threads: 3, spinMicros: 0 })
+const pools = THREADS.map((threads) => createPool({ threads, spinMicros: 0 }))
 const ops = [...bf16Ops, ...vectorOps, formatOp, ...matrixOps, ...expertOps, ...kdaOps, ...mlaOps, synthOp]
 for (const { name, isas, run } of ops) {
   for (const isa of isas()) {
     if (wanted.length > 0 && isa !== 'any' && !wanted.includes(isa)) continue
     const alone = hashOf(run({ isa }))
-    const shared = hashOf(run({ isa, pool }))
-    if (alone !== shared) throw new Error(`${name} on ${isa}: ${alone} on one thread, ${shared} on three`)
+    for (const pool of pools) {
+      const shared = hashOf(run({ isa, pool }))
+      if (alone === shared) continue
+      throw new Error(`${name} on ${isa}: ${alone} without a pool, ${shared} on ${pool.threads} threads`)
+    }
     console.log(`${name} ${isa} ${alone}`)
   }
 }
-pool.close()
+for (const pool of pools) pool.close()
 await readFiles()

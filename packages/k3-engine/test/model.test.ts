@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expectedFile, modelDir } from '@k3/demo-model'
+import { supportedIsas } from '@k3/vector-ops'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { GenerationPart } from '../src/generate.js'
 import type { Layer } from '../src/interfaces.js'
@@ -264,7 +265,11 @@ describe('the logits', () => {
     { threads: 2, cacheSlots: 4 },
     { threads: 2, cacheSlots: 5, chunkTokens: 64 },
     { threads: 2, cacheSlots: 37, parts: { policy: 'lfu' } },
-    { threads: 2, cacheSlots: 192, parts: { policy: 'layer-lru' } }
+    { threads: 2, cacheSlots: 192, parts: { policy: 'layer-lru' } },
+    // each instruction set with each number of threads and each of four chunk sizes; scripts/bit-matrix.mjs has all pairs
+    ...supportedIsas().flatMap((isa, i) =>
+      [1, 2, 3, 4].map((threads) => ({ isa, threads, chunkTokens: [1, 2, 7, 64][(threads + i) % 4]! }))
+    )
   ])('have the same bits with %o as with one scalar thread', async (options) => {
     expect(await withModel(options, (model) => model.forward(prompt))).toEqual(want)
   })
