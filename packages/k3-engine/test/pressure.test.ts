@@ -31,7 +31,7 @@ describe('CacheGovernor', () => {
 
   it('gives what is missing at once', () => {
     const governor = new CacheGovernor({ ...BOUNDS, plannedSlots: 100 })
-    expect(governor.next(100, { freeBytes: 256e6 - 20 * 17.5e6, stalledPercent: 0 })).toBe(80)
+    expect(governor.next(100, { freeBytes: 96e6 - 20 * 17.5e6, stalledPercent: 0 })).toBe(80)
   })
 
   it('grows back after eight quiet readings, step by step, to the plan and no further', () => {
@@ -45,6 +45,7 @@ describe('CacheGovernor', () => {
   it('does not grow into the memory that is short, nor after one quiet moment', () => {
     const governor = new CacheGovernor(BOUNDS)
     expect(after(governor, 200, { freeBytes: 1e9, stalledPercent: 0 }, 50)).toBe(200)
+    expect(after(governor, 1600, { freeBytes: 128e6, stalledPercent: 0 }, 50)).toBe(1600)
     let slots = 200
     for (let i = 0; i < 40; i++)
       slots = governor.next(slots, i % 7 === 6 ? { ...QUIET, stalledPercent: 2 } : QUIET)

@@ -17,9 +17,10 @@ export interface CacheBounds {
   readonly slotBytes: number
 }
 
-// Somebody waits for memory a tenth of the time, or so little is left that the next burst would swap.
+// Somebody waits for memory a tenth of the time, or so little is left that the next burst would swap. The latter is less
+// than the headroom any budget leaves, or a plan would give up what it was just given.
 const STALLED_PERCENT = 10
-const LOW_BYTES = 256e6
+const LOW_BYTES = 96e6
 // What is taken at once: an eighth of what can be given, so that a short squeeze costs little and a long one is felt.
 const SHRINK_SHARE = 1 / 8
 // Growing waits for this many quiet readings and takes a sixteenth of the plan, so that it does not chase its own tail.
