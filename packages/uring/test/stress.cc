@@ -50,7 +50,7 @@ Input open_input(const char* path) {
 
 Region* allocate(uint64_t bytes) {
   Refusal refusal;
-  Region* region = Region::allocate(bytes, &refusal);
+  Region* region = Region::allocate(bytes, 0, &refusal);
   expect(region, "memory is to be had");
   return region;
 }
