@@ -34,9 +34,22 @@ export const peakRssBytes = (): number => {
 export const draftsText = ({ passes, drafted, accepted }: NonNullable<RunReport['speculation']>): string =>
   `${accepted} of ${drafted} drafts accepted in ${passes} ${passes === 1 ? 'pass' : 'passes'}`
 
+/** What became of predictions, in words: how often each rank was right, likeliest first, and what was read in vain. */
+export const lookaheadText = ({
+  predicted,
+  chosen,
+  usedReads,
+  wastedReads,
+  wastedBytes
+}: Model['traffic']['lookahead']): string => {
+  const right = predicted.map((count, rank) => ((100 * chosen[rank]!) / count).toFixed(0))
+  const wasted = `${wastedReads} wasted (${(wastedBytes / 1e9).toFixed(3)} GB)`
+  return `${right.join(' ')} % right by rank, ${usedReads} reads used, ${wasted}`
+}
+
 /** The one line at the end of a run. */
 export const reportLine = (report: RunReport, model: Model): string => {
-  const { hits, misses, bytesRead, trunkBytesRead } = model.traffic
+  const { hits, misses, bytesRead, trunkBytesRead, lookahead } = model.traffic
   const decodeMs = report.totalMs - report.firstTokenMs
   const steps = Math.max(1, report.ids.length - 1)
   const hitRate = hits + misses === 0 ? 'none used' : `${((100 * hits) / (hits + misses)).toFixed(1)} % hits`
@@ -48,6 +61,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
     `${((bytesRead + trunkBytesRead) / 1e9).toFixed(3)} GB read`,
     `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
     ...(report.speculation === null ? [] : [draftsText(report.speculation)]),
+    ...(lookahead.predicted.length === 0 ? [] : [`lookahead ${lookaheadText(lookahead)}`]),
     report.finishReason
   ].join(', ')
 }

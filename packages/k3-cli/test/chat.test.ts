@@ -113,6 +113,13 @@ describe('k3 chat through a pipe', () => {
     expect(fresh.stderr).toContain(' 0 reused')
   })
 
+  test('tells with /stats what was read of the trunk, and what lookahead was good for', async () => {
+    const { stderr } = await say(['Hello', '/stats'], ['--trunk', 'stream', '--lookahead', '2'])
+    expect(stderr).toMatch(/\ntrunk {9}stream, \d+\.\d{3} GB read\n/)
+    expect(stderr).toMatch(/\nlookahead {5}\d+ \d+ % right by rank, \d+ reads used, \d+ wasted \(/)
+    expect((await say(['Hello', '/stats'])).stderr).not.toContain('lookahead')
+  })
+
   test.each([
     ['greedy', greedy],
     ['sampled with one seed', [...chat, '--temperature', '1.2', '--top-p', '0.95', '--seed', '3']]

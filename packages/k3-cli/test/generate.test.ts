@@ -281,6 +281,16 @@ describe('k3 generate, settings of the run', () => {
     expect([code, stderr]).toEqual([1, expect.stringMatching(/at\/all cannot be written: .* \[ENOENT\]\n$/)])
   })
 
+  test('says how good a lookahead was, in words and in the object', async () => {
+    const flags = [...run, raw.text!, '--max-tokens', '6', '--lookahead', '3', '--trunk', 'resident']
+    const object = await k3Object([...flags, '--json', '--quiet'])
+    const { predicted, chosen } = object.lookahead as { predicted: number[]; chosen: number[] }
+    expect([predicted.length, chosen.length]).toEqual([3, 3])
+    // five single tokens through the layers with experts
+    expect(predicted).toEqual([60, 60, 60])
+    expect((await k3(flags)).stderr).toMatch(/lookahead \d+ \d+ \d+ % right by rank/)
+  })
+
   test('writes a time line with --timeline, calls and reads on one clock', async () => {
     const file = path.join(scratchFolder(), 'run.json')
     await k3([...run, raw.text!, '--max-tokens', '3', '--timeline', file, '--trunk', 'stream'])

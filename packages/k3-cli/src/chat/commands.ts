@@ -1,6 +1,7 @@
 import { parseValue } from '../json-lines.js'
 import type { Output } from '../output.js'
 import { readText } from '../read-text.js'
+import { lookaheadText } from '../report.js'
 import type { Terminal } from '../terminal.js'
 import { UsageError } from '../usage-error.js'
 import { THINKING, type Thinking } from './conversation.js'
@@ -113,7 +114,7 @@ export const load = async (file: string, { dialogue, output }: CommandScope): Pr
 const stats = async (_: string, { dialogue, output }: CommandScope): Promise<void> => {
   const { model, conversation, statistics, prefixCache, settings } = dialogue
   const { messages, thinking, tools: declared } = conversation.state
-  const { hits, misses, bytesRead } = model.traffic
+  const { hits, misses, bytesRead, trunkBytesRead, lookahead } = model.traffic
   output.note(
     `conversation  ${counted(messages.length, 'message')}, ${counted(declared.length, 'tool')}, thinking ${thinking}`
   )
@@ -128,6 +129,8 @@ const stats = async (_: string, { dialogue, output }: CommandScope): Promise<voi
       `${Math.max(0, ...prefixCache.positions)} of ${model.contextTokens} tokens`
   )
   output.note(`experts       ${hits} hits, ${misses} misses, ${(bytesRead / 1e9).toFixed(3)} GB read`)
+  output.note(`trunk         ${model.memory.trunk.mode}, ${(trunkBytesRead / 1e9).toFixed(3)} GB read`)
+  if (lookahead.predicted.length > 0) output.note(`lookahead     ${lookaheadText(lookahead)}`)
 }
 
 const help = async (_: string, { output }: CommandScope): Promise<void> => {
