@@ -63,8 +63,10 @@ export class ExpertSlots {
     )
   }
 
-  /** Gives the memory back once no read uses it any more. */
+  /** Gives the memory back; nothing may be read into it any more. */
   close(): void {
+    // ops that are still bound keep the region until they are collected, but need none of its bytes
+    this.region.discard(0, this.region.bytes)
     this.region.close()
   }
 }

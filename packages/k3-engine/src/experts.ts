@@ -106,7 +106,7 @@ export class DiskExperts implements ExpertSource {
     }
   }
 
-  /** Gives the memory back once no read uses it any more. */
+  /** Gives the memory back. Batches have ended. */
   close(): void {
     this.#lookahead.settle()
     this.#slots.close()

@@ -120,7 +120,11 @@ export class StreamedWeights implements Trunk {
   close(): void {
     this.#ring.close()
     this.#rows.close()
-    for (const region of this.#regions.values()) region.close()
+    for (const region of this.#regions.values()) {
+      // products that are still bound keep a region until they are collected, but need none of its bytes
+      region.discard(0, region.bytes)
+      region.close()
+    }
     this.#regions.clear()
   }
 

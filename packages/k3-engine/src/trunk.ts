@@ -14,7 +14,7 @@ export interface Trunk extends WeightSource {
   end(): void
   /** Whether `enter` would not wait. */
   has(layer: number): boolean
-  /** Gives the memory back; ops that are still bound keep theirs until they are collected. */
+  /** Gives the memory back: nothing may be multiplied with it any more. A mapping stays until its ops are collected. */
   close(): void
 }
 

@@ -12,7 +12,7 @@ import {
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
 import { createPool } from '@k3/task-pool'
-import { openReader, type Reader, UringError } from '@k3/uring'
+import { openReader, type Reader, type Region, UringError } from '@k3/uring'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
 import type { Checkpoint } from '../src/checkpoint/types.js'
@@ -179,6 +179,35 @@ describe('a file system without direct reads', () => {
     } finally {
       rmSync(dir, { recursive: true })
     }
+  })
+})
+
+describe('memory of a model', () => {
+  it('is given back when it is closed, whatever is still bound to it', async () => {
+    await using reader = openReader(checkpoint.files)
+    const source = new DiskExperts(checkpoint, reader, { slots: 4, policy: 'lru', inspect: () => undefined })
+    drain(source.begin(2, Int32Array.of(1, 2, 3, 4)))
+    const { plan, config } = checkpoint
+    const sizes = { layerCount: plan.length, vocabSize: config.vocabSize, mostHeadRows: 100 }
+    const parts = {
+      checkpoint,
+      plan,
+      reader,
+      native: { pool, isa: 'auto' as const },
+      chunkTokens: 1,
+      nodes: []
+    }
+    const trunk = openTrunk(choosePlacement({ trunk: 'stream' }, sizes), parts)
+    const bytesOf = (region: unknown) => (region as Region).view(0, 2 ** 15)
+    const matrix = layerTensorName(3, 'self_attn.kv_b_proj.weight')
+    const views = [
+      bytesOf(source.region),
+      trunk.tensor(matrix, (weights) => bytesOf((weights as { region: unknown }).region))()
+    ]
+    for (const view of views) expect(view.some((byte) => byte !== 0)).toBe(true)
+    source.close()
+    trunk.close()
+    for (const view of views) expect(view.every((byte) => byte === 0)).toBe(true)
   })
 })
 
