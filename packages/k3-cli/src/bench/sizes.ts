@@ -28,7 +28,7 @@ export const releasedSizes = (): BenchSizes => ({
 const UNKNOWN_CACHE_BYTES = 32 * 2 ** 20
 
 /** Size of the largest cache Linux tells of; 32 MiB where it tells nothing. */
-const lastCacheBytes = (): number => {
+export const lastCacheBytes = (): number => {
   const dir = '/sys/devices/system/cpu/cpu0/cache'
   try {
     const sizes = readdirSync(dir)

@@ -1,0 +1,122 @@
+import { cpus } from 'node:os'
+import type { Model, Span } from '@k3/engine'
+import { createPool } from '@k3/task-pool'
+import { allocRegion } from '@k3/uring'
+import { createMachineProbe } from '@k3/vector-ops'
+import { BlockTimes } from './block-times.js'
+import type { Isa } from './isa.js'
+import { lastCacheBytes } from './sizes.js'
+import { BLOCKS, type Block, type BlockBytes, tokenBytes } from './token-bytes.js'
+
+const READ_ROUNDS = 7
+const READ_BYTES = 256 * 2 ** 20
+
+/** The best rate at which `threads` threads read memory, in GB/s. */
+export const readRate = (threads: number, isa: Isa): number => {
+  using region = allocRegion(Math.max(READ_BYTES, 4 * lastCacheBytes()))
+  using pool = createPool({ threads })
+  region.view(0, region.bytes).fill(1)
+  const read = createMachineProbe({ pool, isa }).reading({ region, offset: 0 }, region.bytes)
+  const times = Array.from({ length: READ_ROUNDS }, () => {
+    const start = performance.now()
+    read()
+    return performance.now() - start
+  })
+  return region.bytes / Math.min(...times) / 1e6
+}
+
+/** Where the time of a token, or of a prompt, went: seconds by block. */
+interface Split {
+  readonly seconds: number
+  readonly blocks: ReadonlyMap<Block, number>
+}
+
+/** A prompt and the tokens after it, taken apart. */
+export interface DecodeRun {
+  /** Bytes a token in the middle of the run had to move. */
+  readonly bytes: BlockBytes
+  /** The first pass of the prompt, which reads what was not in memory, and the same again. */
+  readonly prefill: readonly [Split, Split]
+  /** Seconds of each token, and the mean token. */
+  readonly tokens: readonly number[]
+  readonly mean: Split
+  /** Bytes asked of the disk for a measured token. */
+  readonly bytesReadPerToken: number
+}
+
+/** How much is run. */
+export interface DecodeLengths {
+  readonly promptTokens: number
+  readonly tokens: number
+  readonly layers: number
+}
+
+/** Runs a prompt, then tokens one by one, and notes where the time goes. */
+export class DecodeBench {
+  #times: BlockTimes | null = null
+
+  /** For `openModel`. */
+  readonly onSpan = (span: Span): void => this.#times?.add(span)
+
+  async run(
+    model: Model,
+    { promptTokens, tokens, layers }: DecodeLengths,
+    progress: (line: string) => void
+  ): Promise<DecodeRun> {
+    const bytes = tokenBytes(model.config, layers, promptTokens + tokens / 2)
+    const times = new BlockTimes(bytes)
+    this.#times = times
+    const ids = idSource(model.config.vocabSize)
+    const prompt = Array.from({ length: promptTokens }, ids)
+    const timed = async (work: () => Promise<unknown>): Promise<Split> => {
+      times.restart()
+      const start = performance.now()
+      await work()
+      const ms = performance.now() - start
+      return { seconds: ms / 1000, blocks: inSeconds(times.split(ms)) }
+    }
+    progress(`prefilling ${promptTokens} tokens …`)
+    await using session = model.createSession()
+    const first = await timed(() => session.append(prompt))
+    await session.step(ids())
+    const splits: Split[] = []
+    const readBefore = bytesRead(model)
+    for (let i = 0; i < tokens; i++) {
+      progress(`token ${i + 1} of ${tokens}`)
+      splits.push(await timed(() => session.step(ids())))
+    }
+    const bytesReadPerToken = (bytesRead(model) - readBefore) / tokens
+    progress(`prefilling ${promptTokens} tokens again …`)
+    await using fresh = model.createSession()
+    const again = await timed(() => fresh.append(prompt))
+    const seconds = splits.map((split) => split.seconds)
+    return { bytes, prefill: [first, again], tokens: seconds, mean: meanOf(splits), bytesReadPerToken }
+  }
+}
+
+const bytesRead = ({ traffic }: Model): number => traffic.bytesRead + traffic.trunkBytesRead
+
+/** Ids that a seeded generator draws, so that routers choose as widely as over text. */
+const idSource = (vocab: number) => {
+  let state = 1
+  return (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * vocab)
+  }
+}
+
+const inSeconds = (split: ReadonlyMap<Block, number>) =>
+  new Map([...split].map(([block, ms]) => [block, ms / 1000]))
+
+const meanOf = (splits: readonly Split[]): Split => {
+  const mean = (of: (split: Split) => number) =>
+    splits.reduce((sum, split) => sum + of(split), 0) / splits.length
+  const blocks = BLOCKS.filter((block) => splits.some((split) => split.blocks.has(block)))
+  return {
+    seconds: mean(({ seconds }) => seconds),
+    blocks: new Map(blocks.map((block) => [block, mean((split) => split.blocks.get(block) ?? 0)]))
+  }
+}
+
+/** The processor's own name for itself. */
+export const cpuName = (): string => cpus()[0]?.model ?? 'unknown'
