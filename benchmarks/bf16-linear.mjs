@@ -4,7 +4,7 @@
 import { createLinear, supportedIsas } from '../packages/bf16-linear/dist/index.js'
 import { createPool } from '../packages/task-pool/dist/index.js'
 import { allocRegion } from '../packages/uring/dist/index.js'
-import { machineLimits } from './machine.mjs'
+import { bestLimits, machineLimits, machineLine } from './machine.mjs'
 import { interleaved } from './rounds.mjs'
 
 const rounds = Number(process.argv[2] ?? 7)
@@ -32,7 +32,7 @@ const product = (shape, tokens, isa, threads) => {
   )
   let turn = 0
   return {
-    name: `${shape}x${cols} x${tokens} ${isa} ${threads}T`,
+    name: `${tokens === 1 ? 'bf16-matvec' : 'bf16-gemm'}-${shape}x${cols}x${tokens},${isa},${threads}`,
     bytes,
     flops: shape * cols * 2 * tokens,
     threads,
@@ -52,25 +52,18 @@ const cases = threadCounts.flatMap((threads) =>
 const before = machineLimits(threadCounts)
 const times = interleaved(cases, rounds)
 const after = machineLimits(threadCounts)
-const limits = before.map(({ threads, readGBs, fmaGFlops }, i) => ({
-  threads,
-  readGBs: Math.max(readGBs, after[i].readGBs),
-  fmaGFlops: Math.max(fmaGFlops, after[i].fmaGFlops)
-}))
-for (const { threads, readGBs, fmaGFlops } of limits) {
-  console.log(`${threads}T: reads ${readGBs.toFixed(1)} GB/s, multiplies ${fmaGFlops.toFixed(0)} GFLOP/s`)
-}
+const limits = bestLimits(before, after)
+console.log(machineLine(limits))
+console.log('work,isa,threads,unit,median,best,limit,fraction')
 for (const [i, { name, bytes, flops, threads }] of cases.entries()) {
   const { median, best } = times[i]
   const limit = limits.find((row) => row.threads === threads)
-  const [rate, bound, unit] = name.includes('x1 ')
+  const [rate, bound, unit] = name.includes('x1,')
     ? [bytes, limit.readGBs, 'GB/s']
     : [flops, limit.fmaGFlops, 'GFLOP/s']
   const [usual, top] = [median, best].map((ms) => rate / ms / 1e6)
-  const share = `${((100 * top) / bound).toFixed(0)} %`
-  console.log(
-    `${name.padEnd(30)} median ${usual.toFixed(1)}  best ${top.toFixed(1)} ${unit}  ${share} of the limit`
-  )
+  const figures = [usual.toFixed(1), top.toFixed(1), bound.toFixed(1), (usual / bound).toFixed(2)]
+  console.log([name, unit, ...figures].join(','))
 }
 for (const pool of pools.values()) pool.close()
 region.close()

@@ -1,7 +1,9 @@
 // One layer of Kimi-K3's delta attention, state cold: the states that take turns are larger than any cache.
+// The limit of a step is one read and one write of the state at the machine's rate of updates in place.
 //   node benchmarks/kda.mjs [rounds]
 import { createKda, supportedIsas } from '../packages/kda/dist/index.js'
 import { createPool } from '../packages/task-pool/dist/index.js'
+import { bestLimits, machineLimits, machineLine } from './machine.mjs'
 import { interleaved } from './rounds.mjs'
 
 const rounds = Number(process.argv[2] ?? 30)
@@ -38,13 +40,23 @@ const cases = supportedIsas()
         const out = new Float32Array(tokens * width)
         let turn = 0
         const run = () => kda.forward(inputs, turns[turn++ % states], out, tokens)
-        return { name: `${tokens === 1 ? 'kda-step' : 'kda-prefill-64'},${isa},${pool.threads}`, run }
+        const work = tokens === 1 ? 'kda-step' : 'kda-prefill-64'
+        return { name: `${work},${isa},${pool.threads}`, tokens, threads: pool.threads, run }
       })
     })
   )
 
-console.log('work,isa,threads,median_ms,best_ms')
-for (const { name, median, best } of interleaved(cases, rounds)) {
-  console.log(`${name},${median.toFixed(3)},${best.toFixed(3)}`)
+const before = machineLimits([1, 2])
+const times = interleaved(cases, rounds)
+const limits = bestLimits(before, machineLimits([1, 2]))
+console.log(machineLine(limits))
+console.log('work,isa,threads,median_ms,best_ms,limit_ms')
+// per token and number of S: a decay and three fused multiply-adds, at half a fused multiply-add's two operations each
+const matrices = heads * headDim * headDim
+for (const [i, { name, median, best }] of times.entries()) {
+  const { updateGBs, fmaGFlops } = limits[cases[i].threads - 1]
+  const moved = (8 * matrices) / updateGBs / 1e6
+  const limit = Math.max(moved, (cases[i].tokens * 8 * matrices) / fmaGFlops / 1e6)
+  console.log([name, ...[median, best, limit].map((ms) => ms.toFixed(3))].join(','))
 }
 for (const pool of pools) pool.close()

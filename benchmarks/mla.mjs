@@ -1,7 +1,9 @@
 // Decode attention of one layer of Kimi-K3 over caches of 1k, 8k and 32k positions, and a prompt of 64 tokens.
+// The limit is the longer of reading the weights and the cache once, and of the multiply-adds.
 //   node benchmarks/mla.mjs [rounds]
 import { createMla, supportedIsas } from '../packages/mla/dist/index.js'
 import { createPool } from '../packages/task-pool/dist/index.js'
+import { bestLimits, machineLimits, machineLine } from './machine.mjs'
 import { interleaved } from './rounds.mjs'
 
 const rounds = Number(process.argv[2] ?? 15)
@@ -28,7 +30,9 @@ const caseOf = (mla, label, positions, tokens) => {
     mla.forward(inputs, cache, out, tokens)
     cache.truncate(positions)
   }
-  return { name: label, run }
+  const seen = tokens * (positions + (tokens + 1) / 2)
+  const products = 96 * (tokens * 256 * 512 + seen * (rowLength + 512))
+  return { name: label, run, products, bytes: 2 * 96 * 256 * 512 + 4 * positions * rowLength }
 }
 
 const pools = [1, 2].map((threads) => createPool({ threads }))
@@ -44,8 +48,14 @@ const cases = supportedIsas()
     })
   )
 
-console.log('work,isa,threads,median_ms,best_ms')
-for (const { name, median, best } of interleaved(cases, rounds)) {
-  console.log(`${name},${median.toFixed(2)},${best.toFixed(2)}`)
+const before = machineLimits([1, 2])
+const times = interleaved(cases, rounds)
+const limits = bestLimits(before, machineLimits([1, 2]))
+console.log(machineLine(limits))
+console.log('work,isa,threads,median_ms,best_ms,limit_ms')
+for (const [i, { name, median, best }] of times.entries()) {
+  const { readGBs, fmaGFlops } = limits[Number(name.split(',')[2]) - 1]
+  const limit = Math.max(cases[i].bytes / readGBs, (2 * cases[i].products) / fmaGFlops) / 1e6
+  console.log([name, ...[median, best, limit].map((ms) => ms.toFixed(2))].join(','))
 }
 for (const pool of pools) pool.close()

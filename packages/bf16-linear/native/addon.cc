@@ -21,6 +21,8 @@ struct Linear {
 
 Linear* linear(const Napi::Value& value) { return unwrap<Linear>(value, kLinearTag, "a linear made by @k3/bf16-linear"); }
 
+uint64_t work(const Problem& p) { return (uint64_t)p.rows * p.columns * p.tokens; }
+
 // create(source, offset, rows, columns, pool, isa): handle
 Napi::Value create(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Linear>();
@@ -39,7 +41,7 @@ Napi::Value apply(const Napi::CallbackInfo& info) {
   if (!op->weights.intact()) return throw_weights_detached(info.Env());
   const Problem p = {op->weights.data(), array_data<float>(info[1]), array_data<float>(info[2]),
                      op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()};
-  const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
+  const bool ran = op->pool.parallel(work(p), [&](uint32_t part, uint32_t parts) {
     const Range rows = share(p.rows, kRowStep, part, parts);
     op->kernels->multiply(p, rows.begin, rows.end);
   });
@@ -59,7 +61,9 @@ Napi::Value apply_group(const Napi::CallbackInfo& info) {
     problems.push_back({op->weights.data(), array_data<float>(info[1]), array_data<float>(outs.Get(i)),
                         op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()});
   }
-  const bool ran = ops[0]->pool.parallel([&](uint32_t part, uint32_t parts) {
+  uint64_t total = 0;
+  for (const Problem& p : problems) total += work(p);
+  const bool ran = ops[0]->pool.parallel(total, [&](uint32_t part, uint32_t parts) {
     for (size_t i = 0; i < ops.size(); ++i) {
       const Range rows = share(problems[i].rows, kRowStep, part, parts);
       ops[i]->kernels->multiply(problems[i], rows.begin, rows.end);

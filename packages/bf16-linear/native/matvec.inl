@@ -2,7 +2,8 @@
 // multiply-adds; the 16 lanes are folded by the fixed tree. Tiles of rows x tokens give the parallelism between
 // instructions; the order inside one (row, token) pair never changes, so T = 1 and T = 64 agree bit for bit.
 //
-// One token: four rows at a time straight through, all sums in registers. Several tokens: kPanel rows and kDepth columns
+// One token: kRows rows at a time straight through, all sums in registers, while the rows after them are asked for in the
+// order they lie in memory: the processor itself looks no further than a page ahead. Several tokens: kPanel rows and kDepth columns
 // at a time, the sums waiting in memory in between, so that a tile works from first-level cache.
 // Passes: W once for up to kTokens tokens; x once for every kPanel rows.
 #include "matvec.h"
@@ -10,9 +11,16 @@
 namespace {
 using k3::bf16_linear::Problem;
 
+constexpr int kRows = 8;        // of a product with one token: so many sums hide the latency of each, and x is read seldom
 constexpr int kPanel = 8;       // rows that share one pass over x, a multiple of every kPartRows
 constexpr size_t kTokens = 32;  // tokens that share one pass over W
 constexpr size_t kDepth = 512;  // columns of a block: a quarter of a first-level cache for kPanel rows of W
+
+template <int R>
+K3_INLINE void add_columns(const uint8_t* const* w, const float* x, size_t c, f32x16* acc) {
+  const f32x16 xs = load(x + c);
+  for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16(w[r] + 2 * c), xs, acc[r]);
+}
 
 template <int R>
 K3_INLINE void rows_times_one(const Problem& p, size_t row) {
@@ -20,11 +28,14 @@ K3_INLINE void rows_times_one(const Problem& p, size_t row) {
   f32x16 acc[R];
   for (int r = 0; r < R; ++r) w[r] = p.weights + 2 * p.columns * (row + (size_t)r);
   for (int r = 0; r < R; ++r) acc[r] = zero();
+  const uint8_t* next = w[0] + 2 * p.columns * R;
   size_t c = 0;
-  for (; c + 16 <= p.columns; c += 16) {
-    const f32x16 x = load(p.x + c);
-    for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16(w[r] + 2 * c), x, acc[r]);
+  for (; c + 32 <= p.columns; c += 32, next += 64 * R) {
+    for (int r = 0; r < R; ++r) __builtin_prefetch(next + 64 * r, 0, 2);
+    add_columns<R>(w, p.x, c, acc);
+    add_columns<R>(w, p.x, c + 16, acc);
   }
+  for (; c + 16 <= p.columns; c += 16) add_columns<R>(w, p.x, c, acc);
   if (const int rest = (int)(p.columns - c)) {
     const f32x16 x = load_n(p.x + c, rest);
     for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16_n(w[r] + 2 * c, rest), x, acc[r]);
@@ -33,7 +44,7 @@ K3_INLINE void rows_times_one(const Problem& p, size_t row) {
 }
 
 void one_token(const Problem& p, size_t row, size_t row_end) {
-  for (; row + 4 <= row_end; row += 4) rows_times_one<4>(p, row);
+  for (; row + kRows <= row_end; row += kRows) rows_times_one<kRows>(p, row);
   for (; row < row_end; ++row) rows_times_one<1>(p, row);
 }
 

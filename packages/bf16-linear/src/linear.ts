@@ -4,6 +4,7 @@ import {
   count,
   type Isa,
   type NativeOptions,
+  poolHandle,
   resolveIsa,
   type Weights,
   weightBytes
@@ -39,15 +40,15 @@ export const supportedIsas = (): readonly Isa[] => native().isas()
 /**
  * Binds bf16 weights once; nothing is copied or converted. A region or an array stays alive as long as the linear does.
  * @throws RangeError (ERR_OUT_OF_RANGE) when the weights are too short or in a resizable buffer, rows is negative or cols
- * not positive; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_HANDLE) for a foreign pool or region;
- * ERR_NATIVE_LOAD when there is no binary for this platform
+ * not positive; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_HANDLE) for a foreign pool or region,
+ * (ERR_INVALID_ARG_TYPE) for weights that are neither an array nor in a region; ERR_NATIVE_LOAD when there is no binary for this platform
  */
 export const createLinear = ({ weights, rows, cols }: LinearSpec, options: NativeOptions = {}): Linear => {
   count('rows', rows, 0)
   count('cols', cols, 1)
   const [source, offset] = weightBytes('weights', weights, 2 * rows * cols)
   const isa = resolveIsa(options.isa, supportedIsas())
-  const handle = native().create(source, offset, rows, cols, options.pool?.handle, isa)
+  const handle = native().create(source, offset, rows, cols, poolHandle(options.pool), isa)
   const apply = (x: Float32Array, out: Float32Array, tokens: number) => {
     count('tokens', tokens, 0)
     atLeast('x', x, tokens * cols)

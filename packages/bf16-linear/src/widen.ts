@@ -3,7 +3,8 @@ import { native } from './native.js'
 
 /**
  * The first `length` bf16 numbers of `weights` as f32, exactly. The array is new and the caller's.
- * @throws RangeError (ERR_OUT_OF_RANGE) when the weights are too short
+ * @throws RangeError (ERR_OUT_OF_RANGE) when the weights are too short, TypeError (ERR_INVALID_ARG_TYPE) when they are neither
+ * an array nor in a region
  */
 export const widen = (weights: Weights, length: number): Float32Array => {
   count('length', length, 0)

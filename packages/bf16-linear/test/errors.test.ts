@@ -60,6 +60,10 @@ describe('bf16-linear refuses', () => {
     const wrongType = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' })
     expect(thrown(() => linear.apply(doubles, f32(4), 1))).toEqual(wrongType)
     expect(thrown(() => linear.apply(f32(8), doubles, 1))).toEqual(wrongType)
+    for (const bad of [undefined, null, 5, [1, 2], {}, { region: 5, offset: 0 }]) {
+      expect(thrown(() => createLinear({ weights: bad as never, rows: 4, cols: 8 }))).toEqual(wrongType)
+      expect(thrown(() => widen(bad as never, 4))).toEqual(wrongType)
+    }
   })
 
   it('weights whose memory may move or go', () => {
@@ -93,6 +97,10 @@ describe('bf16-linear refuses', () => {
       () => createLinearGroup([{ ...linear, handle: pool.handle }]).apply(f32(8), [f32(4)], 1)
     ]
     for (const call of calls) expect(thrown(call)).toEqual(badHandle)
+    for (const bad of [5, null, {}, 'pool'])
+      expect(thrown(() => createLinear({ weights, rows: 4, cols: 8 }, { pool: bad as never }))).toEqual(
+        badHandle
+      )
     pool.close()
   })
 

@@ -61,7 +61,8 @@ export class LatentMoe implements Layer {
       bias: weights.vector(name('gate.e_score_correction_bias')),
       k: topK,
       renormalize: config.moe.renormalize,
-      scalingFactor: config.moe.routedScale
+      scalingFactor: config.moe.routedScale,
+      name: `router of layer ${this.#index}`
     })
     this.#router = watch(router, { route: 'router.route' })
     this.#latentNorm = weights.vector(name('routed_expert_norm.weight'))

@@ -45,12 +45,14 @@ describe('a damaged checkpoint', () => {
     expect((await failureOf(dir)).code).toBe('ERR_K3_LOGITS_NONFINITE')
   })
 
-  it('with NaN in a router ends the request and names the op', async () => {
+  it('with NaN in a router ends the request and names the layer', async () => {
     const dir = copyOfDemo()
     const checkpoint = await openCheckpoint(dir)
     const gate = checkpoint.extent('language_model.model.layers.3.block_sparse_moe.gate.weight')
     patch(path.join(dir, path.basename(checkpoint.files[gate.file]!)), gate.offset, [0xc0, 0x7f])
-    expect((await failureOf(dir)).code).toBe('ERR_VECTOR_OPS_NONFINITE')
+    const error = await failureOf(dir)
+    expect(error.code).toBe('ERR_VECTOR_OPS_NONFINITE')
+    expect(error.message).toContain('router of layer 3: token 0, expert 0')
   })
 
   it('that shrinks under an open model is noticed by name', async () => {

@@ -20,15 +20,14 @@ struct Op {
   std::vector<float> conv, exp_a, dt_bias, o_norm;
   Scratch scratch;
   Parameters parameters() const { return {conv.data(), exp_a.data(), dt_bias.data(), o_norm.data()}; }
-  // a thread's share of the scratch, whole cache lines
-  size_t scratch_floats() const { return (kScratchRows * shape.dim + 15) / 16 * 16; }
 
-  // head(h, scratch) for every head. False: the pool is closed and nothing ran.
-  template <class Head>
-  bool each_head(Head&& head) const {
-    return pool.parallel([&](uint32_t part, uint32_t parts) {
+  // body(begin, end, scratch) over all heads. False: the pool is closed and nothing ran.
+  template <class Body>
+  bool split_heads(size_t tokens, Body&& body) const {
+    const uint64_t work = (uint64_t)tokens * shape.width() * (4 * shape.dim + 5 * kTranscendental);
+    return pool.parallel(work, [&](uint32_t part, uint32_t parts) {
       const Range heads = share(shape.heads, 1, part, parts);
-      for (size_t h = heads.begin; h < heads.end; ++h) head(h, scratch.data() + part * scratch_floats());
+      body(heads.begin, heads.end, scratch.data() + part * scratch_floats(shape.dim));
     });
   }
 };
@@ -52,7 +51,8 @@ Napi::Value create(const Napi::CallbackInfo& info) {
            static_cast<float>(number(info[4])), static_cast<float>(number(info[5])), 0.0f};
   shape.query_scale = static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(shape.dim)));
   if (!read_pool(info[12], &op->pool)) return info.Env().Undefined();
-  if (!op->scratch.reserve(op->pool.threads() * op->scratch_floats())) return throw_out_of_memory(info.Env());
+  if (op->pool.threads() == 0) return throw_pool_closed(info.Env());
+  if (!op->scratch.reserve(op->pool.threads() * scratch_floats(op->shape.dim))) return throw_out_of_memory(info.Env());
   op->kernels = kda::kernels[read_isa(info[13])];
   for (int i = 6; i < 9; ++i) append_transposed(array_data<float>(info[i]), shape.width(), shape.taps, &op->conv);
   op->exp_a.resize(shape.heads);
@@ -72,8 +72,9 @@ Napi::Value forward(const Napi::CallbackInfo& info) {
                      array_data<float>(info[9]), size(info[10])};
   const State state = {array_data<float>(info[7]), array_data<float>(info[8])};
   const Parameters parameters = op->parameters();
-  const bool ran = op->each_head(
-      [&](size_t h, float* scratch) { op->kernels->head(op->shape, parameters, rows, state, h, scratch); });
+  const bool ran = op->split_heads(rows.tokens, [&](size_t begin, size_t end, float* scratch) {
+    op->kernels->heads(op->shape, parameters, rows, state, begin, end, scratch);
+  });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
@@ -85,8 +86,9 @@ Napi::Value recurrence(const Napi::CallbackInfo& info) {
                      array_data<float>(info[4]), array_data<float>(info[5]), nullptr,
                      array_data<float>(info[7]), size(info[8])};
   float* state = array_data<float>(info[6]);
-  const bool ran = op->each_head(
-      [&](size_t h, float* scratch) { op->kernels->recurrence(op->shape, rows, state, h, scratch); });
+  const bool ran = op->split_heads(rows.tokens, [&](size_t begin, size_t end, float* scratch) {
+    op->kernels->recurrence(op->shape, rows, state, begin, end, scratch);
+  });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
@@ -108,7 +110,7 @@ Napi::Value short_conv(const Napi::CallbackInfo& info) {
   const float* x = array_data<float>(info[0]);
   float *tail = array_data<float>(info[1]), *out = array_data<float>(info[3]);
   const Kernels* kernels = kda::kernels[read_isa(info[8])];
-  const bool ran = pool.parallel([&](uint32_t part, uint32_t parts) {
+  const bool ran = pool.parallel((uint64_t)tokens * width * (taps + kTranscendental), [&](uint32_t part, uint32_t parts) {
     const Range channels = share(width, kChannelStep, part, parts);
     kernels->short_conv(x, tail, weight.data(), out, tokens, width, taps, channels.begin, channels.end);
   });
@@ -132,7 +134,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("decayGate", Napi::Function::New(env, decay_gate));
   exports.Set("shortConv", Napi::Function::New(env, short_conv));
   exports.Set("l2Normalize", Napi::Function::New(env, l2_normalize));
-  exports.Set("floatsToBorder", Napi::Function::New(env, floats_to_border));
+  exports.Set("settleFloats", Napi::Function::New(env, settle_floats));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;
 }

@@ -31,12 +31,15 @@ struct State {
   float *recurrence, *tails;
 };
 
-// Rows of `dim` numbers a thread works in.
-constexpr size_t kScratchRows = 6;
+// Pairs of a head and a token that are prepared together: of one token many heads, so that its streams through memory are
+// long; of a prompt one head and kTokens tokens, so that S comes from second-level cache once for all of these.
+constexpr size_t kPrepared = 16, kTokens = 16;
+// What a thread works in, whole cache lines.
+K3_KERNEL_INLINE size_t scratch_floats(size_t dim) { return (kPrepared * (4 * dim + 1) + 32 * dim + 15) / 16 * 16; }
 
 struct Kernels {
-  // Everything of head `h` for all tokens. scratch: [kScratchRows][dim]
-  void (*head)(const Shape&, const Parameters&, const Rows&, const State&, size_t h, float* scratch);
+  // Everything of heads [begin, end) for all tokens. scratch: scratch_floats(dim)
+  void (*heads)(const Shape&, const Parameters&, const Rows&, const State&, size_t begin, size_t end, float* scratch);
   // y[t][c] = silu(sum over taps), channels [begin, end); weight: [taps][width]; tail [taps-1][width] is advanced.
   void (*short_conv)(const float* x, float* tail, const float* weight, float* y, size_t tokens, size_t width, size_t taps,
                      size_t begin, size_t end);
@@ -44,8 +47,9 @@ struct Kernels {
   void (*l2_normalize)(const float* x, float* y, size_t rows, size_t dim, float eps, float scale);
   // log decay g = lower * sigmoid(exp_a[h] (z + dt_bias)) for `tokens` rows of [heads, dim]
   void (*decay_gate)(const Shape&, const Parameters&, const float* z, float* g, size_t tokens);
-  // The delta rule for head `h`: rows.decay is the log decay, q and k are normalised, beta is in (0, 1). scratch: [2][dim]
-  void (*recurrence)(const Shape&, const Rows&, float* state, size_t h, float* scratch);
+  // The delta rule of heads [begin, end): rows.decay is the log decay, q and k are normalised, beta is in (0, 1).
+  // scratch: scratch_floats(dim)
+  void (*recurrence)(const Shape&, const Rows&, float* state, size_t begin, size_t end, float* scratch);
   void (*exp)(const float* x, float* y, size_t n);
 };
 

@@ -1,4 +1,13 @@
-import { aboveZero, apart, atLeast, count, exactly, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import {
+  aboveZero,
+  apart,
+  atLeast,
+  count,
+  exactly,
+  type NativeOptions,
+  poolHandle,
+  resolveIsa
+} from '@k3/native-kit'
 import { native, supportedIsas } from './native.js'
 import { emptyState, type KdaState } from './state.js'
 
@@ -72,15 +81,15 @@ const L2_EPS = 1e-6
 /**
  * Binds one layer. Any number of heads, head width and taps.
  * @throws RangeError (ERR_OUT_OF_RANGE) when a parameter has another length, a size is not positive or gateLowerBound not
- * negative; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_ARG_TYPE, ERR_INVALID_HANDLE); ERR_OUT_OF_MEMORY;
- * ERR_NATIVE_LOAD when there is no binary for this platform
+ * negative; RangeError (ERR_ISA_UNSUPPORTED); TypeError (ERR_INVALID_ARG_TYPE, ERR_INVALID_HANDLE); ERR_TASK_POOL_CLOSED;
+ * ERR_OUT_OF_MEMORY; ERR_NATIVE_LOAD when there is no binary for this platform
  */
 export const createKda = (shape: KdaShape, parameters: KdaParameters, options: NativeOptions = {}): Kda => {
   const { heads, headDim, convTaps, gateLowerBound, normEps } = shape
   const width = checkShape(shape, parameters)
   const { qConv, kConv, vConv, aLog, dtBias, oNorm } = parameters
   const isa = resolveIsa(options.isa, supportedIsas())
-  const pool = options.pool?.handle
+  const pool = poolHandle(options.pool)
   const sizes = [heads, headDim, convTaps, gateLowerBound, normEps, L2_EPS]
   const op = native().create(...sizes, qConv, kConv, vConv, aLog, dtBias, oNorm, pool, isa)
   const stateNumbers = heads * headDim * headDim

@@ -13,7 +13,7 @@ interface Native {
   decayGate(op: object, z: Floats, g: Floats, tokens: number): void
   shortConv(x: Floats, tail: Floats, weight: Floats, out: Floats, ...rest: readonly (number | Pool)[]): void
   l2Normalize(x: Floats, out: Floats, ...rest: readonly number[]): void
-  floatsToBorder(array: Floats): number
+  settleFloats(array: Floats): number
   isas(): Isa[]
 }
 

@@ -1,4 +1,4 @@
-import { aboveZero, apart, atLeast, count, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { aboveZero, apart, atLeast, count, type NativeOptions, poolHandle, resolveIsa } from '@k3/native-kit'
 import { native, supportedIsas } from './native.js'
 
 /**
@@ -24,7 +24,7 @@ export const shortConv = (
   atLeast('out', out, tokens * channels)
   apart('x', x, tokens * channels, out, tokens * channels)
   const isa = resolveIsa(options.isa, supportedIsas())
-  native().shortConv(x, tail, weight, out, tokens, channels, taps, options.pool?.handle, isa)
+  native().shortConv(x, tail, weight, out, tokens, channels, taps, poolHandle(options.pool), isa)
 }
 
 /**

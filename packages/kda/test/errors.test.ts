@@ -109,7 +109,8 @@ describe('kda refuses', () => {
 
   it('a handle that is no pool, and an instruction set that is not there', () => {
     const badHandle = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_HANDLE' })
-    expect(thrown(() => createKda(shape, parameters, { pool: { handle: {} } }))).toEqual(badHandle)
+    for (const bad of [{ handle: {} }, 5, null, {}])
+      expect(thrown(() => createKda(shape, parameters, { pool: bad as never }))).toEqual(badHandle)
     expect(
       thrown(() => shortConv(f32(16), f32(24), f32(32), f32(16), { ...conv, pool: { handle: {} } }))
     ).toEqual(badHandle)

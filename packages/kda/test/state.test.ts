@@ -27,7 +27,7 @@ describe('a state', () => {
 
   it('starts at the border of a cache line, and so does its copy', () => {
     for (const { recurrence, tails } of [empty(), empty().copy()])
-      for (const array of [recurrence, tails]) expect(native().floatsToBorder(array)).toBe(0)
+      for (const array of [recurrence, tails]) expect(native().settleFloats(array)).toBe(0)
   })
 
   it('keeps the last inputs of the convolutions, oldest first', () => {

@@ -23,6 +23,12 @@ struct Op {
 double number(const Napi::Value& value) { return value.As<Napi::Number>().DoubleValue(); }
 size_t size(const Napi::Value& value) { return static_cast<size_t>(value.As<Napi::Number>().Int64Value()); }
 
+// multiply-adds of a call, each token seeing as many positions as the last one
+uint64_t work(const Shape& s, const Call& call) {
+  const uint64_t projections = (s.nope + s.value) * s.latent;
+  return call.tokens * s.heads * (projections + (call.cached + call.tokens) * (s.row() + s.latent));
+}
+
 // create(heads, nope, shared, value, latent, normEps, kvNorm, kvUp, offset, pool, isa): handle
 Napi::Value create(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Op>();
@@ -51,7 +57,7 @@ Napi::Value forward(const Napi::CallbackInfo& info) {
   const size_t head_scratch = head_floats(op->shape, tokens);
   if (!scratch.reserve(op->shape.heads * head_scratch)) return throw_out_of_memory(info.Env());
   op->kernels->append(op->shape, array_data<float>(info[2]), op->kv_norm.data(), rows + cached * op->shape.row(), tokens);
-  const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
+  const bool ran = op->pool.parallel(work(op->shape, call), [&](uint32_t part, uint32_t parts) {
     const Range heads = share(op->shape.heads, 1, part, parts);
     if (heads.begin == heads.end) return;
     op->kernels->attend(op->shape, call, heads.begin, heads.end, scratch.data() + heads.begin * head_scratch);
@@ -64,7 +70,7 @@ Napi::Value isas(const Napi::CallbackInfo& info) { return supported_isas(info.En
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("create", Napi::Function::New(env, create));
   exports.Set("forward", Napi::Function::New(env, forward));
-  exports.Set("floatsToBorder", Napi::Function::New(env, floats_to_border));
+  exports.Set("settleFloats", Napi::Function::New(env, settle_floats));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;
 }

@@ -16,6 +16,7 @@ constexpr int kHeads = kPartColumns;              // heads x positions, and head
 constexpr int kPositions = kPartRows;             // fill the register file
 constexpr size_t kColumns = kPartRows * kPartLanes;
 constexpr int kTokens = 4;                        // tokens that share one look at a row of Wk or Wv
+constexpr int kRows = 8;                          // rows of Wk or Wv at a time for one token
 constexpr int kValueRows = kTileRows > 2 ? 2 : 1;  // rows of Wv at a time for kTokens tokens
 
 // What one thread holds for its heads: prepared queries and summed latents of a tile of tokens, and the running
@@ -54,6 +55,13 @@ void append(const Shape& s, const float* kv, const float* gain, float* rows, siz
   }
 }
 
+// Asks for the R rows of Wk or Wv that follow those at `rows`, in the order they lie in memory: once for every 32 columns.
+template <int R>
+K3_INLINE void fetch_rows(const uint8_t* rows, size_t latent, size_t c) {
+  if (c % 32 == 0)
+    for (size_t r = 0; r < R; ++r) __builtin_prefetch(rows + 2 * R * (latent + c) + 64 * r, 0, 2);
+}
+
 // q'[t] += sum of q[t]_d Wk_d over R key channels d, whose rows of Wk follow each other. q, out: strides apart
 template <int R, int T>
 K3_INLINE void absorb_rows(const uint8_t* wk, const float* q, size_t q_stride, float* out, size_t out_stride, size_t latent) {
@@ -61,6 +69,7 @@ K3_INLINE void absorb_rows(const uint8_t* wk, const float* q, size_t q_stride, f
   for (int t = 0; t < T; ++t)
     for (int r = 0; r < R; ++r) qd[t][r] = splat(q[(size_t)t * q_stride + (size_t)r]);
   for_lanes(latent, [&](size_t c, int lanes) K3_LANES_BODY {
+    if constexpr (T == 1) fetch_rows<R>(wk, latent, c);
     f32x16 w[R];
     for (int r = 0; r < R; ++r) w[r] = load_bf16_lanes(wk + 2 * ((size_t)r * latent + c), lanes);
     for (int t = 0; t < T; ++t) {
@@ -80,8 +89,9 @@ K3_INLINE void absorb(const Shape& s, const uint8_t* wk, const float* q, float* 
     memset(out + t * out_stride, 0, 4 * s.latent);
     memcpy(out + t * out_stride + s.latent, q + t * q_stride + s.nope, 4 * s.shared);
   }
+  constexpr int R = T == 1 ? kRows : kTileRows;
   size_t d = 0;
-  for (; d + 2 <= s.nope; d += 2) absorb_rows<2, T>(wk + 2 * d * s.latent, q + d, q_stride, out, out_stride, s.latent);
+  for (; d + R <= s.nope; d += R) absorb_rows<R, T>(wk + 2 * d * s.latent, q + d, q_stride, out, out_stride, s.latent);
   for (; d < s.nope; ++d) absorb_rows<1, T>(wk + 2 * d * s.latent, q + d, q_stride, out, out_stride, s.latent);
 }
 
@@ -231,6 +241,7 @@ K3_INLINE void value_rows(const uint8_t* wv, const float* summed, size_t stride,
   for (int r = 0; r < R; ++r)
     for (int t = 0; t < T; ++t) acc[r][t] = zero();
   for_lanes(latent, [&](size_t c, int lanes) K3_LANES_BODY {
+    if constexpr (T == 1) fetch_rows<R>(wv, latent, c);
     f32x16 w[R];
     for (int r = 0; r < R; ++r) w[r] = load_bf16_lanes(wv + 2 * ((size_t)r * latent + c), lanes);
     for (int t = 0; t < T; ++t) {
@@ -245,7 +256,7 @@ K3_INLINE void value_rows(const uint8_t* wv, const float* summed, size_t stride,
 // o of one head for T tokens
 template <int T>
 K3_INLINE void project(const Shape& s, const uint8_t* wv, const float* summed, size_t stride, const float* gate, float* out) {
-  constexpr int R = T == 1 ? 4 : kValueRows;
+  constexpr int R = T == 1 ? kRows : kValueRows;
   const size_t width = s.width();
   size_t v = 0;
   for (; v + R <= s.value; v += R) value_rows<R, T>(wv + 2 * v * s.latent, summed, stride, s.latent, out + v, width);

@@ -5,6 +5,7 @@ import {
   count,
   exactly,
   type NativeOptions,
+  poolHandle,
   resolveIsa,
   type Weights,
   weightBytes
@@ -74,7 +75,7 @@ export const createMla = (shape: MlaShape, parameters: MlaParameters, options: N
   const [source, offset] = weightBytes('kvUp', parameters.kvUp, kvUpBytes)
   const isa = resolveIsa(options.isa, supportedIsas())
   const sizes = [heads, nopeDim, sharedKeyDim, valueDim, latentDim, normEps]
-  const op = native().create(...sizes, parameters.kvNorm, source, offset, options.pool?.handle, isa)
+  const op = native().create(...sizes, parameters.kvNorm, source, offset, poolHandle(options.pool), isa)
   const rowLength = latentDim + sharedKeyDim
   const width = heads * valueDim
   const queryWidth = heads * (nopeDim + sharedKeyDim)

@@ -12,7 +12,7 @@ interface Native {
     gate: Float32Array,
     ...cacheOutTokens: readonly (Float32Array | number)[]
   ): void
-  floatsToBorder(array: Float32Array): number
+  settleFloats(array: Float32Array): number
   isas(): Isa[]
 }
 

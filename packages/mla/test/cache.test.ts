@@ -58,8 +58,8 @@ describe('a cache', () => {
   it('starts its rows at the border of a cache line, and so does its copy', () => {
     const cache = mla.createCache()
     feed(cache, 0, 50)
-    for (const { rows } of [cache, cache.copy()]) expect(native().floatsToBorder(rows)).toBe(0)
-    expect(native().floatsToBorder(cache.rows.subarray(3))).toBe(13)
+    for (const { rows } of [cache, cache.copy()]) expect(native().settleFloats(rows)).toBe(0)
+    expect(native().settleFloats(cache.rows.subarray(3))).toBe(13)
   })
 
   it('continues from a copy, and the copy is independent', () => {

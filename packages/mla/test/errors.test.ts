@@ -91,7 +91,8 @@ describe('mla refuses', () => {
   it('handles that are no pool and no region, and an instruction set that is not there', () => {
     const badHandle = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_HANDLE' })
     const kvUp = { region: { handle: {}, bytes: 1024 }, offset: 0 }
-    expect(thrown(() => createMla(shape, parameters, { pool: { handle: {} } }))).toEqual(badHandle)
+    for (const bad of [{ handle: {} }, 5, null, {}])
+      expect(thrown(() => createMla(shape, parameters, { pool: bad as never }))).toEqual(badHandle)
     expect(thrown(() => createMla(shape, { ...parameters, kvUp }))).toEqual(badHandle)
     const isa = process.arch === 'arm64' ? 'avx2' : 'neon'
     const unsupported = expect.objectContaining({ name: 'RangeError', code: 'ERR_ISA_UNSUPPORTED' })

@@ -1,4 +1,13 @@
-import { aboveZero, apart, atLeast, count, type NativeOptions, type Region, resolveIsa } from '@k3/native-kit'
+import {
+  aboveZero,
+  apart,
+  atLeast,
+  count,
+  type NativeOptions,
+  poolHandle,
+  type Region,
+  resolveIsa
+} from '@k3/native-kit'
 import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'
 import { bindRegion, type ExpertLayout, expertBytes, scaleTensors } from './expert-layout.js'
@@ -119,7 +128,7 @@ const bind = (spec: ExpertSpec, source: [object, number], { pool, isa, limits }:
     Float64Array.of(latent, inner),
     Float64Array.of(beta, linearBeta),
     Float64Array.of(w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale),
-    pool?.handle,
+    poolHandle(pool),
     resolveIsa(isa, supportedIsas())
   )
   if (limits !== undefined) {

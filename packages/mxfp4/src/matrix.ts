@@ -3,6 +3,7 @@ import {
   atLeast,
   count,
   type NativeOptions,
+  poolHandle,
   resolveIsa,
   type Weights,
   weightBytes
@@ -44,7 +45,7 @@ export const createMatrix = (spec: MatrixSpec, options: NativeOptions = {}): Mat
   const scales = weightBytes('scales', spec.scales, (rows * cols) / groupSize)
   refuseNan('scales', scales, rows, cols / groupSize)
   const isa = resolveIsa(options.isa, supportedIsas())
-  const handle = native().createMatrix(...codes, ...scales, rows, cols, options.pool?.handle, isa)
+  const handle = native().createMatrix(...codes, ...scales, rows, cols, poolHandle(options.pool), isa)
   const apply = (x: Float32Array, out: Float32Array, tokens: number) => {
     count('tokens', tokens, 0)
     atLeast('x', x, tokens * cols)

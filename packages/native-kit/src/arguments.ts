@@ -11,7 +11,8 @@ const refuse = (message: string) => Object.assign(new RangeError(message), { cod
 
 /**
  * Splits weights into what C++ takes, [handle or typed array, offset], after checking that `bytes` bytes are there.
- * @throws RangeError (ERR_OUT_OF_RANGE) when the region or the array is too short, or the array's buffer resizable
+ * @throws RangeError (ERR_OUT_OF_RANGE) when the region or the array is too short, or the array's buffer resizable;
+ * TypeError (ERR_INVALID_ARG_TYPE) for what is neither
  */
 export const weightBytes = (name: string, weights: Weights, bytes: number): [object, number] => {
   if (ArrayBuffer.isView(weights)) {
@@ -21,7 +22,11 @@ export const weightBytes = (name: string, weights: Weights, bytes: number): [obj
       throw refuse(`${name}: ${bytes} bytes expected, the array has ${weights.byteLength}`)
     return [weights, 0]
   }
-  const { region, offset } = weights
+  const { region, offset } = Object(weights) as { region: Region; offset: number }
+  if (typeof region?.handle !== 'object') {
+    const message = `${name}: a typed array expected, or { region, offset } with a region made by @k3/uring`
+    throw Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' })
+  }
   if (!Number.isSafeInteger(offset) || offset < 0 || offset + bytes > region.bytes) {
     throw refuse(
       `${name}: bytes ${offset} to ${offset + bytes} are not inside the region of ${region.bytes} bytes`

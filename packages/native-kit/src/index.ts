@@ -11,4 +11,4 @@ export {
   weightBytes
 } from './arguments.js'
 export { CodedError } from './coded-error.js'
-export { type Isa, type NativeOptions, resolveIsa } from './isa.js'
+export { type Isa, type NativeOptions, poolHandle, resolveIsa } from './isa.js'

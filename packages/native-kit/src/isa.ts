@@ -7,6 +7,18 @@ export interface NativeOptions {
   readonly isa?: Isa | 'auto'
 }
 
+/**
+ * The native handle of the pool option, undefined when there is none.
+ * @throws TypeError (ERR_INVALID_HANDLE) for anything that is not like a pool: never silently one thread
+ */
+export const poolHandle = (pool: NativeOptions['pool']): object | undefined => {
+  if (pool === undefined) return undefined
+  const handle: unknown = Object(pool).handle
+  if (typeof handle === 'object' && handle !== null) return handle
+  const message = 'pool: one made by createPool of @k3/task-pool expected, or undefined for one thread'
+  throw Object.assign(new TypeError(message), { code: 'ERR_INVALID_HANDLE' })
+}
+
 const isaNumber: Record<Isa, number> = { scalar: 0, avx2: 1, avx512: 2, neon: 3 }
 
 /**

@@ -1,4 +1,4 @@
-import { type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import { type Isa, type NativeOptions, poolHandle, resolveIsa } from '@k3/native-kit'
 import type { Geometry } from './geometry.js'
 import { native } from './native.js'
 import { ruleFor } from './rules.js'
@@ -35,7 +35,7 @@ const SEEDS = 1n << 64n
  */
 export function createFiller(geometry: Geometry, seed: bigint, options: NativeOptions = {}): Filler {
   if (seed < 0n || seed >= SEEDS) throw outOfRange(`seed must lie between 0 and 2^64 - 1, got ${seed}`)
-  const handle = native().create(options.pool?.handle, resolveIsa(options.isa, supportedIsas()))
+  const handle = native().create(poolHandle(options.pool), resolveIsa(options.isa, supportedIsas()))
   // a tensor is usually filled in several pieces, one after the other
   let last: { readonly tensor: SynthTensor; readonly parameters: Float64Array } | undefined
   const parametersOf = (tensor: SynthTensor): Float64Array => {

@@ -109,6 +109,7 @@ void Pool::close() {
   round_.add(1);
   round_.wake_all();
   for (const Worker& worker : workers_) pthread_join(worker.thread, nullptr);
+  __atomic_store_n(&threads, 0, __ATOMIC_RELAXED);  // for ops that would not need the others: they fail all the same
 }
 
 }  // namespace k3::task_pool

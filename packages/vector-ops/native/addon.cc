@@ -14,22 +14,16 @@ constexpr napi_type_tag kOpsTag = {0x6b33766563746f72ull, 0x5c19e8f2047d3ab6ull}
 constexpr napi_type_tag kReadingTag = {0x6b33726561646e67ull, 0x17c2d95be03f8a46ull};
 constexpr napi_type_tag kRouterTag = {0x6b33726f75746572ull, 0x8e40b17d5f29c36aull};
 
-// Numbers of work below which a fork costs more than it saves: plain arithmetic, and a transcendental for each number.
-constexpr size_t kSerialArithmetic = 65536, kSerialTranscendental = 4096;
 constexpr size_t kLengthStep = 16;
 
 struct Ops {
   PoolRef pool;
   const Kernels* kernels;
 
-  // body(begin, end) over `items` items of `size` numbers each; false: the pool is closed
+  // body(begin, end) over `items` items, each of so much `work`; false: the pool is closed
   template <class Body>
-  bool split(size_t items, size_t size, size_t step, size_t serial, Body&& body) const {
-    if (items <= step || items * size < serial) {
-      body(size_t{0}, items);
-      return true;
-    }
-    return pool.parallel([&](uint32_t part, uint32_t parts) {
+  bool split(size_t items, size_t work, size_t step, Body&& body) const {
+    return pool.parallel(items <= step ? 0 : (uint64_t)items * work, [&](uint32_t part, uint32_t parts) {
       const Range range = share(items, step, part, parts);
       body(range.begin, range.end);
     });
@@ -72,7 +66,7 @@ Napi::Value rms_norm(const Napi::CallbackInfo& info) {
   const Ops* op = ops(info[0]);
   if (!op) return info.Env().Undefined();
   const Norm p = {array_data<float>(info[1]), array_data<float>(info[2]), array_data<float>(info[4]), whole(info[6]), number(info[3])};
-  const bool ran = op->split(whole(info[5]), p.dim, 1, kSerialArithmetic,
+  const bool ran = op->split(whole(info[5]), p.dim, 1,
                              [&](size_t begin, size_t end) { op->kernels->rms_norm(p, begin, end); });
   return done(info.Env(), ran);
 }
@@ -84,7 +78,7 @@ Napi::Value mix_with(const Napi::CallbackInfo& info, void (*Kernels::*kernel)(co
   const Napi::Array sources = info[1].As<Napi::Array>();
   Mix p = {{}, sources.Length(), array_data<float>(info[2]), array_data<float>(info[4]), whole(info[6]), number(info[3])};
   for (size_t s = 0; s < p.count; ++s) p.sources[s] = array_data<float>(sources.Get((uint32_t)s));
-  const bool ran = op->split(whole(info[5]), p.count * p.dim, 1, kSerialArithmetic,
+  const bool ran = op->split(whole(info[5]), p.count * p.dim, 1,
                              [&](size_t begin, size_t end) { (op->kernels->*kernel)(p, begin, end); });
   return done(info.Env(), ran);
 }
@@ -98,7 +92,7 @@ Napi::Value situ_glu(const Napi::CallbackInfo& info) {
   const float *gate = array_data<float>(info[1]), *up = array_data<float>(info[2]);
   const float beta = number(info[3]), linear_beta = number(info[4]);
   float* out = array_data<float>(info[5]);
-  const bool ran = op->split(whole(info[6]), 1, kLengthStep, kSerialTranscendental, [&](size_t begin, size_t end) {
+  const bool ran = op->split(whole(info[6]), kTranscendental, kLengthStep, [&](size_t begin, size_t end) {
     op->kernels->situ_glu(gate, up, beta, linear_beta, out, begin, end);
   });
   return done(info.Env(), ran);
@@ -110,7 +104,7 @@ Napi::Value add(const Napi::CallbackInfo& info) {
   if (!op) return info.Env().Undefined();
   const float *a = array_data<float>(info[1]), *b = array_data<float>(info[2]);
   float* out = array_data<float>(info[3]);
-  const bool ran = op->split(whole(info[4]), 1, kLengthStep, kSerialArithmetic,
+  const bool ran = op->split(whole(info[4]), 1, kLengthStep,
                              [&](size_t begin, size_t end) { op->kernels->add(a, b, out, begin, end); });
   return done(info.Env(), ran);
 }
@@ -121,7 +115,7 @@ Napi::Value map_with(const Napi::CallbackInfo& info, void (*Kernels::*kernel)(co
   if (!op) return info.Env().Undefined();
   const float* x = array_data<float>(info[1]);
   float* out = array_data<float>(info[2]);
-  const bool ran = op->split(whole(info[3]), 1, kLengthStep, kSerialTranscendental,
+  const bool ran = op->split(whole(info[3]), kTranscendental, kLengthStep,
                              [&](size_t begin, size_t end) { (op->kernels->*kernel)(x, out, begin, end); });
   return done(info.Env(), ran);
 }
@@ -149,7 +143,7 @@ Napi::Value route(const Napi::CallbackInfo& info) {
   const Route p = {array_data<float>(info[1]), op->bias.data(), array_data<int32_t>(info[2]), array_data<float>(info[3]),
                    op->bias.size(), op->k, op->renormalize, op->factor};
   std::atomic<uint64_t> first{kAllFinite};
-  const bool ran = op->ops.split(whole(info[4]), p.experts, 1, kSerialTranscendental, [&](size_t begin, size_t end) {
+  const bool ran = op->ops.split(whole(info[4]), kTranscendental * p.experts, 1, [&](size_t begin, size_t end) {
     const uint64_t mine = op->ops.kernels->route(p, begin, end);
     uint64_t seen = first.load();
     while (mine < seen && !first.compare_exchange_weak(seen, mine)) continue;

@@ -5,13 +5,15 @@ import { native } from './native.js'
 
 /**
  * bias: f32 [experts], added for the selection only, copied; k: experts selected a token, at most 256;
- * renormalize: divide the selected scores by their sum; scalingFactor: applied to every weight.
+ * renormalize: divide the selected scores by their sum; scalingFactor: applied to every weight; name: what errors call
+ * it, 'router' unless given.
  */
 export interface RouterSpec {
   readonly bias: Float32Array
   readonly k: number
   readonly renormalize: boolean
   readonly scalingFactor: number
+  readonly name?: string
 }
 
 /** The expert choice of one layer, bound. */
@@ -23,7 +25,7 @@ export interface Router {
    * (their sum + 1e-20) if so bound, times the scaling factor. logits: f32 [tokens, experts]; indices: i32 [tokens, k];
    * weights: f32 [tokens, k]; both fully overwritten. After a throw their content is undefined.
    * Source: docs/spec/SPEC.md §8.3.
-   * @throws ERR_VECTOR_OPS_NONFINITE when a logit or a bias is NaN or infinite, with the first token and expert;
+   * @throws ERR_VECTOR_OPS_NONFINITE when a logit or a bias is NaN or infinite, with the name of the router and the first token and expert;
    * TypeError (ERR_INVALID_ARG_TYPE), RangeError (ERR_OUT_OF_RANGE) for a wrong, short or overlapping array
    */
   route(logits: Float32Array, indices: Int32Array, weights: Float32Array, tokens: number): void
@@ -40,7 +42,7 @@ const indicesAtLeast = (indices: Int32Array, need: number) => {
 
 /** Binds a router; `isa` is resolved. */
 export const bindRouter = (
-  { bias, k, renormalize, scalingFactor }: RouterSpec,
+  { bias, k, renormalize, scalingFactor, name = 'router' }: RouterSpec,
   pool: object | undefined,
   isa: number
 ): Router => {
@@ -62,7 +64,7 @@ export const bindRouter = (
     const position = native().route(router, logits, indices, weights, tokens)
     if (position < 0) return
     const expert = position % experts
-    throw new VectorOpsError((position - expert) / experts, expert, logits[position]!, ownBias[expert]!)
+    throw new VectorOpsError(name, (position - expert) / experts, expert, logits[position]!, ownBias[expert]!)
   }
   return { experts, k, route }
 }

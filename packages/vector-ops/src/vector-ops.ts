@@ -1,4 +1,13 @@
-import { aboveZero, apart, atLeast, count, type Isa, type NativeOptions, resolveIsa } from '@k3/native-kit'
+import {
+  aboveZero,
+  apart,
+  atLeast,
+  count,
+  type Isa,
+  type NativeOptions,
+  poolHandle,
+  resolveIsa
+} from '@k3/native-kit'
 import { apartOrSame, atMost } from './arguments.js'
 import { native } from './native.js'
 import { bindRouter, type Router, type RouterSpec } from './router.js'
@@ -66,12 +75,12 @@ export const supportedIsas = (): readonly Isa[] => native().isas()
 
 /**
  * Binds the equations to a pool (none: the calling thread) and an instruction set ('auto': the best there is).
- * @throws RangeError (ERR_ISA_UNSUPPORTED) when this process cannot run that instruction set, ERR_NATIVE_LOAD when
- * there is no binary for this platform
+ * @throws RangeError (ERR_ISA_UNSUPPORTED) when this process cannot run that instruction set, TypeError
+ * (ERR_INVALID_HANDLE) for a foreign pool, ERR_NATIVE_LOAD when there is no binary for this platform
  */
 export const createVectorOps = (options: NativeOptions = {}): VectorOps => {
   const isa = resolveIsa(options.isa, supportedIsas())
-  const pool = options.pool?.handle
+  const pool = poolHandle(options.pool)
   const ops = native().create(pool, isa)
   return {
     ...rowOps(ops),
@@ -134,7 +143,8 @@ const elementOps = (ops: object): ElementOps => {
     apartOrSame(name, x, out, length)
   }
   return {
-    situGlu(gate, up, { beta, linearBeta }, out, length) {
+    situGlu(gate, up, betas, out, length) {
+      const { beta, linearBeta } = Object(betas) as SituBetas
       check('gate', gate, out, length)
       check('up', up, out, length)
       aboveZero('beta', beta)

@@ -36,6 +36,7 @@ describe('vector ops refuse', () => {
     ['out', () => ops.mixWeights([f32(8), f32(8)], f32(8), 1e-5, f32(1), 1)],
     ['up', () => ops.situGlu(f32(8), f32(7), betas, f32(8), 8)],
     ['beta', () => ops.situGlu(f32(8), f32(8), { beta: 0, linearBeta: 1 }, f32(8), 8)],
+    ['beta', () => ops.situGlu(f32(8), f32(8), undefined as never, f32(8), 8)],
     ['linearBeta', () => ops.situGlu(f32(8), f32(8), { beta: 1, linearBeta: Infinity }, f32(8), 8)],
     ['length', () => ops.add(f32(8), f32(8), f32(8), NaN)],
     ['b', () => ops.add(f32(8), f32(7), f32(8), 8)],
@@ -106,7 +107,8 @@ describe('vector ops refuse', () => {
   it('a handle that is no pool', () => {
     const pool = { handle: {} }
     const badHandle = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_HANDLE' })
-    expect(thrown(() => createVectorOps({ pool }))).toEqual(badHandle)
+    for (const bad of [pool, 5, null, {}, 'pool'])
+      expect(thrown(() => createVectorOps({ pool: bad as never }))).toEqual(badHandle)
   })
 
   it('to work on a closed pool', () => {
@@ -144,6 +146,17 @@ describe('a router refuses', () => {
       expect(error).toBeInstanceOf(VectorOpsError)
       expect(error).toMatchObject({ code: 'ERR_VECTOR_OPS_NONFINITE', token, expert })
     }
+  })
+
+  it('by the name it was given', () => {
+    const [bad, indices, weights] = [f32(2).fill(NaN), new Int32Array(1), f32(1)]
+    const named = ops.createRouter({ ...spec, bias: f32(2), k: 1, name: 'router of layer 7' })
+    const error = thrown(() => named.route(bad, indices, weights, 1))
+    expect(error).toMatchObject({ router: 'router of layer 7' })
+    expect((error as Error).message).toMatch(/^router of layer 7: token 0, expert 0/)
+    expect(thrown(() => router(f32(2)).route(bad, new Int32Array(2), f32(2), 1))).toMatchObject({
+      router: 'router'
+    })
   })
 
   it('a bias that is NaN, with the first token', () => {

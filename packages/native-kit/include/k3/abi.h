@@ -11,7 +11,7 @@ typedef void (*K3Task)(void* context, uint32_t part, uint32_t parts);
 
 typedef struct K3Pool {
   uint32_t abi;      // K3_ABI_VERSION
-  uint32_t threads;  // parts of every run, the calling thread included
+  uint32_t threads;  // parts of every run, the calling thread included; 0 once the pool is closed (atomic)
   // Runs `task` on all threads and returns when every part has; 0 = done, 1 = the pool is closed, nothing ran.
   int (*run)(struct K3Pool* pool, K3Task task, void* context);
   void (*retain)(struct K3Pool* pool);

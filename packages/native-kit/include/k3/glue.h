@@ -3,6 +3,9 @@
 // is checked again is only what could turn into a wild pointer: that a handle is of the right kind.
 #pragma once
 #include <napi.h>
+#if !defined(_WIN32)
+#include <sys/mman.h>
+#endif
 
 #include <memory>
 #include <string>
@@ -68,10 +71,16 @@ T* array_data(const Napi::Value& value) {
   return static_cast<T*>(data);
 }
 
-// floatsToBorder(array): numbers from the start of a Float32Array to the next border of a cache line. For alignedFloats()
-// in TypeScript, which cannot see addresses.
-inline Napi::Value floats_to_border(const Napi::CallbackInfo& info) {
+// settleFloats(array): asks for huge pages under a Float32Array nobody has touched yet, and returns the numbers from its
+// start to the next border of a cache line. For alignedFloats() in TypeScript, which sees no addresses. A wish the system
+// may refuse: the array works without.
+inline Napi::Value settle_floats(const Napi::CallbackInfo& info) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(array_data<float>(info[0]));
+#if defined(MADV_HUGEPAGE)
+  const uintptr_t page = 4096, huge = 2 << 20, end = address + info[0].As<Napi::TypedArray>().ByteLength();
+  const uintptr_t first = (address + page - 1) / page * page, last = end / page * page;
+  if (last >= first + huge) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
   return Napi::Number::New(info.Env(), static_cast<double>((0 - address) % 64 / sizeof(float)));
 }
 

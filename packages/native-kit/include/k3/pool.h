@@ -1,8 +1,14 @@
 // The pool as an addon sees it: a counted reference, and `parallel` over it.
 #pragma once
+#include <type_traits>
+
 #include "abi.h"
 
 namespace k3 {
+
+// Some 2 µs of one thread with data in second-level cache, four times what fork and join of two waiting threads cost
+// (benchmarks/task-pool.mjs). Whether an op forks depends on its sizes alone, and its bits on neither.
+constexpr uint64_t kForkWork = 65536, kTranscendental = 16;
 
 class PoolRef {
  public:
@@ -23,18 +29,26 @@ class PoolRef {
     if (pool_) pool_->release(pool_);
   }
 
-  // parts of every `parallel`
-  uint32_t threads() const { return pool_ ? pool_->threads : 1; }
+  // parts of a `parallel` at most; 0 when the pool is closed
+  uint32_t threads() const { return pool_ ? __atomic_load_n(&pool_->threads, __ATOMIC_RELAXED) : 1; }
 
   // task(part, parts) on every thread of the pool, or once with (0, 1) when there is none. False: the pool is closed
   // and nothing ran.
   template <class Task>
   bool parallel(Task&& task) const {
-    if (!pool_) {
+    return parallel(kForkWork, task);
+  }
+
+  // The same, but on this thread alone when `work` is less than a fork is worth: multiply-adds, about, a transcendental
+  // counting kTranscendental of them.
+  template <class Task>
+  bool parallel(uint64_t work, Task&& task) const {
+    if (threads() == 0) return false;
+    if (!pool_ || work < kForkWork) {
       task(0u, 1u);
       return true;
     }
-    return pool_->run(pool_, [](void* t, uint32_t part, uint32_t parts) { (*static_cast<Task*>(t))(part, parts); }, &task) == 0;
+    return pool_->run(pool_, [](void* t, uint32_t part, uint32_t parts) { (*static_cast<std::remove_reference_t<Task>*>(t))(part, parts); }, &task) == 0;
   }
 
  private:

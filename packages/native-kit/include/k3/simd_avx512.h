@@ -61,9 +61,17 @@ K3_INLINE float highest(f32x16 a) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+#ifdef K3_EMULATE_AVX512
 K3_INLINE f32x16 widen_bf16(__m256i h) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
 }
+#else
+// each number to the upper half of its lane, zeros below: one shuffle where a conversion and a shift would be two
+K3_INLINE f32x16 widen_bf16(__m256i h) {
+  const __m512i places = _mm512_slli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 16);
+  return {_mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, places, _mm512_castsi256_si512(h)))};
+}
+#endif
 K3_INLINE f32x16 load_bf16(const void* p) { return widen_bf16(_mm256_loadu_si256((const __m256i*)p)); }
 K3_INLINE f32part load_bf16_part(const void* p) { return load_bf16(p); }
 K3_INLINE f32x16 load_bf16_n(const void* p, int n) {

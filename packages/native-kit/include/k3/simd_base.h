@@ -28,6 +28,9 @@
 #include <string.h>
 
 #define K3_INLINE static inline __attribute__((always_inline, unused))
+// For a loop that needs the registers for itself: inlined into a large function, its pointers are spilled into vector
+// registers and wait behind the arithmetic.
+#define K3_APART static __attribute__((noinline, unused))
 #define K3_CAT_(a, b) a##b
 #define K3_CAT(a, b) K3_CAT_(a, b)
 // the kernel table of this stamp, e.g. kernels_avx2
