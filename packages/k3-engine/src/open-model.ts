@@ -108,6 +108,9 @@ const checkKinds = (options: ModelOptions): void => {
   for (const watcher of ['onSpan', 'onRead'] as const)
     if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
       throw badOption(watcher, 'a function', options[watcher])
+  const { also = [] } = options
+  if (!Array.isArray(also) || also.some((folder) => typeof folder !== 'string'))
+    throw badOption('also', 'an array of folders', also)
 }
 
 /** How shards are read, e.g. `io_uring, direct`. */
