@@ -207,6 +207,9 @@ describe('k3 self-test --expected', { timeout: 60_000 }, () => {
     ['--cache-slots for ops', ['--ops', fixture('ops'), '--cache-slots', '8']],
     ['--chunk-tokens for ops', ['--ops', fixture('ops'), '--chunk-tokens', '8']],
     ['--trunk for ops', ['--ops', fixture('ops'), '--trunk', 'stream']],
+    ['--ram for ops', ['--ops', fixture('ops'), '--ram', '8GB']],
+    ['--context for ops', ['--ops', fixture('ops'), '--context', '8']],
+    ['--numa for ops', ['--ops', fixture('ops'), '--numa', 'local']],
     [
       '--hash-files for a file without hashes',
       ['--hash-files', '--model', modelDir, '--expected', expectedFile]

@@ -31,7 +31,7 @@ export interface ModelOptions {
   readonly speculates?: boolean
   /**
    * Where memory of experts and of a trunk that is not mapped is taken from: near the thread that touches a page first, or
-   * from all NUMA nodes in turn. Default `auto`: in turn when there are several.
+   * from all NUMA nodes in turn. Default `auto`: in turn when there are several and the system lets it be asked for.
    */
   readonly numa?: NumaPlacement
   /** Runs only the first layers, for looking inside. */

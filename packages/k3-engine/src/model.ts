@@ -111,7 +111,7 @@ export class Model implements AsyncDisposable {
     return this.#parts.backend
   }
 
-  /** What is unusual about the checkpoint folder and yet no error, one sentence each. */
+  /** What is unusual about the checkpoint folder or this machine and yet no error, one sentence each. */
   get notices(): readonly string[] {
     return this.#parts.notices
   }

@@ -13,7 +13,7 @@ import { K3Error } from './errors.js'
 import { ExpertMlps } from './expert-mlps.js'
 import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
-import { interleavedNodes, readNumaNodes } from './memory/numa.js'
+import { readNumaNodes, weightNodes } from './memory/numa.js'
 import { Model } from './model.js'
 import type { ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
@@ -44,7 +44,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const threads = wholeNumber('threads', options.threads, availableParallelism())
   const memory = planOptions(checkpoint, plan, options, threads)
   const { chunkTokens } = memory
-  const nodes = nodesOf(options)
+  const { nodes, notices } = nodesOf(options)
   const { backend = 'auto', direct = 'auto' } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
@@ -89,7 +89,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       cacheSlots: () => (experts === null ? 0 : experts.slots),
       afterRun:
         experts === null ? () => undefined : cachePressure(experts, checkpoint, memory, custom?.pressure),
-      notices: checkpoint.notices,
+      notices: [...checkpoint.notices, ...notices],
       backend: describeReader(reader),
       identity: once(() => identityOf(checkpoint, plan)),
       verifyShards: () => guard.verify(),
@@ -108,6 +108,9 @@ const checkKinds = (options: ModelOptions): void => {
   for (const watcher of ['onSpan', 'onRead'] as const)
     if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
       throw badOption(watcher, 'a function', options[watcher])
+  const { also = [] } = options
+  if (!Array.isArray(also) || also.some((folder) => typeof folder !== 'string'))
+    throw badOption('also', 'an array of folders', also)
 }
 
 /** How shards are read, e.g. `io_uring, direct`. */
@@ -127,13 +130,13 @@ const openExperts = (
     inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
   })
 
-const nodesOf = ({ numa = 'auto' }: ModelOptions): readonly number[] => {
+const nodesOf = ({ numa = 'auto' }: ModelOptions): ReturnType<typeof weightNodes> => {
   if (!['auto', 'local', 'interleave'].includes(numa))
     throw badOption('numa', 'auto, local or interleave', numa)
-  const nodes = interleavedNodes(numa, readNumaNodes())
-  if (numa === 'interleave' && nodes.length === 0)
+  const placed = weightNodes(numa, readNumaNodes())
+  if (numa === 'interleave' && placed.nodes.length === 0)
     throw badOption('numa', 'auto or local where the system tells of no nodes', numa)
-  return nodes
+  return placed
 }
 
 /** Who is told what the next layer will probably ask for. */

@@ -20,7 +20,7 @@ export interface StreamSources {
   readonly segments: readonly TrunkSegment[]
   /** Buffers of the ring. */
   readonly buffers: number
-  /** Its files are those of the checkpoint; it is closed before the weights are. */
+  /** Its files are those of the checkpoint; it stays the caller's, who closes the weights first. */
   readonly reader: Reader
   readonly native: NativeChoice
   /** The most embedding rows that are asked for at once. */
@@ -95,10 +95,16 @@ export class StreamedWeights implements Trunk {
     }))
     this.bytesRead += reads.length * 2 * width
     const batch = reader.submit(reads)
-    reads.forEach(({ offset, at }, row) => {
-      batch.wait(row)
-      out.set(widen({ region: this.#rows, offset: at + (offset % PAGE_BYTES) }, width), row * width)
-    })
+    try {
+      reads.forEach(({ offset, at }, row) => {
+        batch.wait(row)
+        out.set(widen({ region: this.#rows, offset: at + (offset % PAGE_BYTES) }, width), row * width)
+      })
+    } catch (error) {
+      // the next call reads into the same pages, so none of these reads may still be writing there
+      for (let row = 0; row < reads.length; row++) settle(batch, row)
+      throw error
+    }
   }
 
   begin(withHead: boolean): void {

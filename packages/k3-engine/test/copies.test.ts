@@ -1,5 +1,7 @@
-import { copyFileSync, mkdirSync, readFileSync, renameSync, truncateSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import path from 'node:path'
+import { modelDir } from '@k3/demo-model'
 import { describe, expect, it } from 'vitest'
 import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
 import { openModel } from '../src/open-model.js'
@@ -58,5 +60,28 @@ describe('a checkpoint in several folders', () => {
       const error = await openModel(dir, { also: [mirror] }).then(undefined, (cause: unknown) => cause)
       expect(error).toMatchObject({ code: 'ERR_K3_SHARD_COPY', file })
     }
+  })
+
+  // nobody writes to the pipe: if it were waited for, the test would run into its time limit
+  it.each([
+    ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
+    ['a folder', (file: string) => mkdirSync(file)]
+  ])('is refused when a copy is %s', async (_, make) => {
+    const dir = copyOfDemo()
+    const mirror = await mirrorOf(dir, () => true)
+    const file = path.join(mirror, (await shardsOf(dir))[0]!)
+    rmSync(file)
+    make(file)
+    const error = await openModel(dir, { also: [mirror] }).then(undefined, (cause: unknown) => cause)
+    expect(error).toMatchObject({
+      code: 'ERR_K3_SHARD_COPY',
+      file,
+      message: expect.stringContaining('no regular file')
+    })
+  })
+
+  it('is refused when the folders are no list of paths', async () => {
+    for (const also of [modelDir, [7], null])
+      expect(await codeOf(openModel(modelDir, { also: also as string[] }))).toBe('ERR_K3_OPTION')
   })
 })

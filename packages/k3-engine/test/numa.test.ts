@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
 import { describe, expect, it } from 'vitest'
-import { interleavedNodes, readNumaNodes } from '../src/memory/numa.js'
+import { interleavedNodes, readNumaNodes, weightNodes } from '../src/memory/numa.js'
 import { openModel } from '../src/open-model.js'
 
 const twoNodes = (): string => {
@@ -37,6 +37,16 @@ describe('NUMA nodes', () => {
     expect(interleavedNodes('auto', [one!, two!])).toEqual([0, 1])
     expect(interleavedNodes('local', [one!, two!])).toEqual([])
     expect(interleavedNodes('interleave', [one!])).toEqual([0])
+  })
+
+  it('are left alone where the system refuses them, and that is said', () => {
+    // no machine that runs this has so many, so the system refuses these as it does all of them in a container
+    const absent = [50, 51].map((node) => ({ node, cpus: '', totalBytes: 1, freeBytes: 1 }))
+    const { nodes, notices } = weightNodes('auto', absent)
+    expect(nodes).toEqual([])
+    expect(notices).toEqual([expect.stringMatching(/2 NUMA nodes: .*mbind/)])
+    expect(weightNodes('interleave', absent)).toEqual({ nodes: [50, 51], notices: [] })
+    expect(weightNodes('auto', absent.slice(1))).toEqual({ nodes: [], notices: [] })
   })
 
   it('change where pages come from and no bit', async ({ skip }) => {

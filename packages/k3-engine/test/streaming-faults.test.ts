@@ -119,6 +119,34 @@ describe('a drive that fails', () => {
   })
 })
 
+describe('an embedding row that cannot be read', () => {
+  it('gives its error when nothing is written any more where the next rows go', async () => {
+    await using reader = openReader(checkpoint.files)
+    const over = new Set<number>()
+    const submit: Reader['submit'] = (reads, urgency) => {
+      const batch = reader.submit(reads, urgency)
+      const wait = (index: number) => {
+        batch.wait(index)
+        over.add(index)
+        if (index === 0) throw new UringError('ERR_URING_READ', 'a file cannot be read: EIO')
+      }
+      return { ...batch, wait, ended: (index) => batch.ended(index), giveUp: () => batch.giveUp() }
+    }
+    const { plan, config } = checkpoint
+    const sizes = { layerCount: plan.length, vocabSize: config.vocabSize, mostHeadRows: 100 }
+    const trunk = openTrunk(choosePlacement({ trunk: 'stream' }, sizes), {
+      checkpoint,
+      plan,
+      reader: Object.assign(Object.create(reader) as Reader, { submit }),
+      native: { pool, isa: 'auto' },
+      chunkTokens: 3
+    })
+    expect(() => trunk.embed([1, 2, 3], new Float32Array(3 * config.hiddenSize))).toThrow(/EIO/)
+    expect(over).toEqual(new Set([0, 1, 2]))
+    trunk.close()
+  })
+})
+
 describe('a shard that is cut off under an open model', () => {
   it.each(['stream', 'resident'] as const)('ends the request by name, trunk %s', async (trunk) => {
     const dir = copyOfDemo()

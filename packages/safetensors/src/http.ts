@@ -102,7 +102,8 @@ export class HttpRangeSource {
     } catch (cause) {
       throw this.requestFailed(url, cause)
     }
-    if (typeof response?.status === 'number' && response.headers instanceof Headers) return response
+    // not by class: a fetch from a package has classes of its own
+    if (typeof response?.status === 'number' && typeof response.headers?.get === 'function') return response
     throw this.requestFailed(url, wrongType(`fetch gave ${String(response)} and no Response`))
   }
 

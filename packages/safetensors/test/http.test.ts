@@ -201,6 +201,16 @@ describe('openFile', () => {
     )
   })
 
+  test('a response of other classes than the built-in ones is as good', async () => {
+    const { fetch } = fakeFetch(model)
+    const foreign = async (url: string, init: RequestInit) => {
+      const { status, headers, body } = await fetch(url, init)
+      return { status, body, headers: { get: (name: string) => headers.get(name) } } as Response
+    }
+    const table = await new HttpRangeSource(BASE, { fetch: foreign }).openFile('model.safetensors')
+    expect(table.names()).toEqual(['a', 'b'])
+  })
+
   test('headers of the caller are sent and cannot replace the range', async () => {
     const seen: Headers[] = []
     const { fetch } = fakeFetch(model)

@@ -1,13 +1,14 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { K3Error } from '../errors.js'
+import { openRegularFile } from '../regular-file.js'
 
 const PREFIX_BYTES = 8
 
 /**
  * The copies of each shard by folder, null where a folder has none. `files` are those the checkpoint was opened with;
  * both are absolute paths.
- * @throws ERR_K3_SHARD_COPY when a copy has another size or another header
+ * @throws ERR_K3_SHARD_COPY when a copy cannot be read, or has another size or another header
  */
 export const shardCopies = async (
   files: readonly string[],
@@ -27,7 +28,9 @@ export const shardCopies = async (
 
 /** False when there is no such file. */
 const isCopy = async (candidate: string, original: string): Promise<boolean> => {
-  const have = await beginning(candidate)
+  const have = await beginning(candidate).catch((cause: Error) => {
+    throw differs(candidate, original, `it cannot be read: ${cause.message}`, cause)
+  })
   if (have === null) return false
   const need = (await beginning(original))!
   if (have.size !== need.size)
@@ -40,7 +43,7 @@ const isCopy = async (candidate: string, original: string): Promise<boolean> => 
 const beginning = async (path: string): Promise<{ size: number; header: Buffer } | null> => {
   let file: FileHandle
   try {
-    file = await open(path)
+    file = await openRegularFile(path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
@@ -57,5 +60,5 @@ const beginning = async (path: string): Promise<{ size: number; header: Buffer }
   }
 }
 
-const differs = (file: string, original: string, why: string) =>
-  new K3Error('ERR_K3_SHARD_COPY', `${file} is no copy of ${original}: ${why}`, { file })
+const differs = (file: string, original: string, why: string, cause?: Error) =>
+  new K3Error('ERR_K3_SHARD_COPY', `${file} is no copy of ${original}: ${why}`, { file, cause })

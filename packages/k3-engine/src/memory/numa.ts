@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { allocRegion } from '@k3/uring'
 
 /** A NUMA node: CPUs and the memory next to them. */
 export interface NumaNode {
@@ -44,4 +45,23 @@ export type NumaPlacement = 'auto' | 'local' | 'interleave'
 export const interleavedNodes = (placement: NumaPlacement, nodes: readonly NumaNode[]): readonly number[] => {
   if (placement === 'local' || (placement === 'auto' && nodes.length < 2)) return []
   return nodes.map(({ node }) => node)
+}
+
+/**
+ * The nodes weights are spread over on this machine. Containers often may not ask for nodes at all: then `auto` goes
+ * without, and the notice says why; `interleave` is refused when memory is taken.
+ */
+export const weightNodes = (
+  placement: NumaPlacement,
+  known: readonly NumaNode[]
+): { readonly nodes: readonly number[]; readonly notices: readonly string[] } => {
+  const nodes = interleavedNodes(placement, known)
+  if (placement !== 'auto' || nodes.length === 0) return { nodes, notices: [] }
+  try {
+    allocRegion(1, { interleave: nodes }).close()
+    return { nodes, notices: [] }
+  } catch (error) {
+    const why = (error as Error).message
+    return { nodes: [], notices: [`weights are not spread over the ${nodes.length} NUMA nodes: ${why}`] }
+  }
 }
