@@ -48,6 +48,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
     `${((bytesRead + trunkBytesRead) / 1e9).toFixed(3)} GB read`,
     `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
     ...(report.speculation === null ? [] : [draftsText(report.speculation)]),
+    ...(model.expertActivations === 'exact' ? [] : [`${model.expertActivations} experts`]),
     report.finishReason
   ].join(', ')
 }
@@ -86,6 +87,7 @@ export const reportJson = (report: RunReport, model: Model) => {
     },
     peak_rss_bytes: peakRssBytes(),
     memory: planObject(model.memory),
+    expert_activations: model.expertActivations,
     backend: model.backend
   }
 }
