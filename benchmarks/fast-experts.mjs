@@ -1,5 +1,5 @@
-// What int8 activations of the routed experts do to a model: perplexity of the demo model on its evaluation text, and the
-// distance of the last logits of the tiny models from the exact ones, relative to their length.
+// What int8 activations of the routed experts do to a model: perplexity of the demo model on its evaluation text, and how
+// far the last logits of it and of the tiny models are from the exact ones, relative to their length.
 //   node benchmarks/fast-experts.mjs
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -37,14 +37,22 @@ const perplexity = async (model) => {
   return Math.exp(sum / scored)
 }
 
+/** Logits after 32 ids. */
 const lastLogits = async (model) => {
   const { vocabSize } = model.config
   const ids = Array.from({ length: 32 }, (_, i) => (i * 7 + 3) % vocabSize)
   return (await model.forward(ids)).slice(-vocabSize)
 }
 
+const printDistance = async (name, dir) => {
+  const [want, got] = await inBoth(dir, lastLogits)
+  const distance = Math.hypot(...want.map((x, i) => x - got[i])) / Math.hypot(...want)
+  console.log(`${name}, last logits: relative L2 ${distance.toExponential(1)}`)
+}
+
 const [exact, int8] = await inBoth(modelDir, perplexity)
 console.log(`demo model, perplexity: exact ${exact.toFixed(8)}, int8 ${int8.toFixed(8)}`)
+await printDistance('demo model', modelDir)
 const folder = mkdtempSync(path.join(tmpdir(), 'k3-fast-experts-'))
 try {
   for (const [preset, seed] of [
@@ -53,20 +61,9 @@ try {
   ]) {
     const out = path.join(folder, preset)
     const main = path.join(import.meta.dirname, '../packages/k3-cli/dist/main.js')
-    execFileSync(process.execPath, [
-      main,
-      'synth',
-      '--preset',
-      preset,
-      '--seed',
-      seed,
-      '--out',
-      out,
-      '--quiet'
-    ])
-    const [want, got] = await inBoth(out, lastLogits)
-    const distance = Math.hypot(...want.map((x, i) => x - got[i])) / Math.hypot(...want)
-    console.log(`${preset}, seed ${seed}, last logits: relative L2 ${distance.toExponential(2)}`)
+    const flags = ['--preset', preset, '--seed', seed, '--out', out, '--quiet']
+    execFileSync(process.execPath, [main, 'synth', ...flags])
+    await printDistance(`${preset}, seed ${seed}`, out)
   }
 } finally {
   rmSync(folder, { recursive: true })
