@@ -95,13 +95,18 @@ const mxfp4Bytes = (numbers, seed) => ({
   scales: bytes(numbers / 32, seed + 1).map((byte) => 118 + (byte & 7))
 })
 
+const activations = ['exact', 'int8']
+
 const matrixOps = [32, 96, 416].flatMap((cols) =>
   TOKENS.map((tokens) => ({
     name: `mxfp4-matrix/${cols}x37/T${tokens}`,
     isas: mxfp4.supportedIsas,
     run(options) {
-      const matrix = mxfp4.createMatrix({ ...mxfp4Bytes(37 * cols, cols), rows: 37, cols }, options)
-      return [filled(tokens * 37, (out) => matrix.apply(floats(tokens * cols, 1), out, tokens))]
+      const spec = { ...mxfp4Bytes(37 * cols, cols), rows: 37, cols }
+      return activations.map((activations) => {
+        const matrix = mxfp4.createMatrix(spec, { ...options, activations })
+        return filled(tokens * 37, (out) => matrix.apply(floats(tokens * cols, 1), out, tokens))
+      })
     }
   }))
 )
@@ -130,18 +135,22 @@ const expertOps = TOKENS.map((tokens) => ({
       w3Scale: at(2, numbers / 2)
     }
     const spec = { latent, inner, topK, beta: 4, linearBeta: 25, layout }
-    const mlp = mxfp4.createExpertMlp(spec, region, options)
     const bases = Float64Array.from({ length: experts }, (_, e) => e * 3 * matrixBytes)
     const starts = Int32Array.from({ length: experts + 1 }, (_, e) =>
       Math.floor((e * tokens * topK) / experts)
     )
     const tokenOf = Int32Array.from({ length: tokens * topK }, (_, p) => p % tokens)
-    const pairs = blank(tokens * topK * latent)
-    mlp.apply(floats(tokens * latent, 1, 4), { count: experts, bases, starts, tokens: tokenOf }, pairs)
+    const batch = { count: experts, bases, starts, tokens: tokenOf }
+    const [mlp, fast] = activations.map((activations) =>
+      mxfp4.createExpertMlp(spec, region, { ...options, activations })
+    )
+    const [pairs, fastPairs] = [mlp, fast].map((op) =>
+      filled(tokens * topK * latent, (out) => op.apply(floats(tokens * latent, 1, 4), batch, out))
+    )
     const pairOf = Int32Array.from({ length: tokens * topK }, (_, i) => i)
     const combined = blank(tokens * latent)
     mlp.combine(pairs, pairOf, floats(tokens * topK, 2), combined, tokens)
-    return [pairs, combined]
+    return [pairs, fastPairs, combined]
   }
 }))
 

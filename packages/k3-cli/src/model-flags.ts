@@ -15,6 +15,7 @@ export interface ModelFlags {
   readonly cacheSlots?: number
   readonly chunkTokens?: number
   readonly layers?: number
+  readonly fastExperts?: true
   readonly trunk?: NonNullable<ModelOptions['trunk']>
   readonly numa?: NonNullable<ModelOptions['numa']>
   readonly lookahead?: number
@@ -87,6 +88,10 @@ export const withRunFlags = (command: Command): Command =>
     .addOption(new Option('--backend <name>', 'how shards are read').choices(['auto', 'io_uring', 'pread']))
     .addOption(new Option('--direct <mode>', 'past the page cache').choices(['auto', 'on', 'off']))
 
+/** Adds the flag that trades exactness of the routed experts for speed. */
+export const withFastExpertsFlag = (command: Command): Command =>
+  command.option('--fast-experts', 'routed experts with inputs in 8 bits: faster, and an approximation')
+
 /** The engine's options for those flags; an absent one keeps the engine's default. */
 export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions => {
   const { threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct } =
@@ -95,6 +100,7 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
     ...{ threads, isa, ram, cacheSlots, chunkTokens, layers, trunk, lookahead, also, backend, direct },
     contextTokens: flags.context,
     numa: flags.numa,
+    expertActivations: flags.fastExperts === true ? ('int8' as const) : undefined,
     speculates: flags.spec === undefined ? undefined : true
   }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
@@ -112,5 +118,7 @@ export const openFlagged = async (
   const model = await openModel(dir, { ...modelOptions(flags), ...more })
   for (const notice of model.notices) output.note(`k3: ${notice}`)
   output.note(`k3: ${memoryNote(model.memory)}`)
+  if (model.expertActivations !== 'exact')
+    output.note(`k3: --fast-experts: inputs of routed experts in 8 bits; the logits are an approximation`)
   return model
 }

@@ -62,6 +62,7 @@ export const reportLine = (report: RunReport, model: Model): string => {
     `peak RSS ${(peakRssBytes() / 1e9).toFixed(2)} GB`,
     ...(report.speculation === null ? [] : [draftsText(report.speculation)]),
     ...(lookahead.predicted.length === 0 ? [] : [`lookahead ${lookaheadText(lookahead)}`]),
+    ...(model.expertActivations === 'exact' ? [] : [`${model.expertActivations} experts`]),
     report.finishReason
   ].join(', ')
 }
@@ -100,6 +101,7 @@ export const reportJson = (report: RunReport, model: Model) => {
     },
     peak_rss_bytes: peakRssBytes(),
     memory: planObject(model.memory),
+    expert_activations: model.expertActivations,
     backend: model.backend
   }
 }

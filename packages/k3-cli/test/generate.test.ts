@@ -53,6 +53,7 @@ describe('k3 generate', () => {
       prompt_tokens: stopped.prompt_ids.length,
       seed: null,
       speculation: null,
+      expert_activations: 'exact',
       timings: {
         load_ms: expect.any(Number),
         first_token_ms: expect.any(Number),
@@ -116,6 +117,43 @@ describe('k3 generate', () => {
     const { code, stderr } = await k3([...run, '--prompt-file', '-'], { stdin: Buffer.from([0x48, 0xff]) })
     expect(code).toBe(2)
     expect(stderr).toContain('byte 1 ')
+  })
+})
+
+describe('k3 generate --fast-experts', () => {
+  const logitsOf = async (flags: string[]) => {
+    const file = path.join(scratchFolder(), 'logits')
+    const object = await k3Object([
+      ...run,
+      raw.text!,
+      '--max-tokens',
+      '1',
+      '--json',
+      '--dump-logits',
+      file,
+      ...flags
+    ])
+    return { object, logits: new Float32Array(readFileSync(file).buffer.slice(0)) }
+  }
+
+  test('approximates the logits, and says so everywhere', async () => {
+    const exact = await logitsOf(['--quiet'])
+    const fast = await logitsOf(['--quiet', '--fast-experts'])
+    expect([exact.object.expert_activations, fast.object.expert_activations]).toEqual(['exact', 'int8'])
+    const distance = Math.hypot(...exact.logits.map((logit, i) => logit - fast.logits[i]!))
+    expect(distance).toBeGreaterThan(0)
+    expect(distance / Math.hypot(...exact.logits)).toBeLessThan(0.05)
+    const { stderr } = await k3([...run, raw.text!, '--max-tokens', '1', '--fast-experts'])
+    expect(stderr).toContain(
+      'k3: --fast-experts: inputs of routed experts in 8 bits; the logits are an approximation'
+    )
+    expect(stderr).toMatch(/, int8 experts, length\n$/)
+  })
+
+  test('is no flag of commands whose result is exact', async () => {
+    const { code, stderr } = await k3(['self-test', '--fast-experts'])
+    expect(code).not.toBe(0)
+    expect(stderr).toContain('--fast-experts')
   })
 })
 

@@ -1,4 +1,4 @@
-import { createExpertMlp, type ExpertMlp } from '@k3/mxfp4'
+import { type Activations, createExpertMlp, type ExpertMlp } from '@k3/mxfp4'
 import type { Checkpoint, ExpertLayout } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
 import type { ExpertSource } from './interfaces.js'
@@ -8,12 +8,14 @@ import type { NativeChoice } from './layer-parts.js'
 export class ExpertMlps {
   readonly #checkpoint: Checkpoint
   readonly #native: NativeChoice
+  readonly #activations: Activations
   readonly #byLayout = new Map<string, ExpertMlp>()
   #region: ExpertSource['region'] | null = null
 
-  constructor(checkpoint: Checkpoint, native: NativeChoice) {
+  constructor(checkpoint: Checkpoint, native: NativeChoice, activations: Activations = 'exact') {
     this.#checkpoint = checkpoint
     this.#native = native
+    this.#activations = activations
   }
 
   /** Where experts will lie; before the first `of`. */
@@ -49,6 +51,6 @@ export class ExpertMlps {
   #create(layout: ExpertLayout): ExpertMlp {
     const { moe, situ } = this.#checkpoint.config
     const shape = { latent: moe.latentSize, inner: moe.intermediateSize, topK: moe.topK, ...situ, layout }
-    return createExpertMlp(shape, this.#region!, this.#native)
+    return createExpertMlp(shape, this.#region!, { ...this.#native, activations: this.#activations })
   }
 }

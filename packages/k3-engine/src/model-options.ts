@@ -1,4 +1,5 @@
 import type { EvictionPolicy } from '@k3/moe-cache'
+import type { Activations } from '@k3/mxfp4'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
 import type { Ram } from './memory/budget.js'
@@ -8,7 +9,9 @@ import type { OnSpan } from './spans.js'
 import type { TrunkPlacement } from './trunk-placement.js'
 import type { OnRead } from './watch-reads.js'
 
-/** Settings of `openModel`. None of them changes a bit of the logits, except `layers` and `parts`. */
+/**
+ * Settings of `openModel`. None of them changes a bit of the logits, except `layers`, `expertActivations` and `parts`.
+ */
 export interface ModelOptions {
   /** Threads that compute, the caller's included. Default: the CPUs available. */
   readonly threads?: number
@@ -34,6 +37,11 @@ export interface ModelOptions {
    * from all NUMA nodes in turn. Default `auto`: in turn when there are several and the system lets it be asked for.
    */
   readonly numa?: NumaPlacement
+  /**
+   * 'exact', the default, or 'int8': inputs of the routed experts are rounded to 8 bits, which is faster and an
+   * approximation; docs/NUMERICS.md says what it does to the logits.
+   */
+  readonly expertActivations?: Activations
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
   /**

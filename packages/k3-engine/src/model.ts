@@ -1,3 +1,4 @@
+import type { Activations } from '@k3/mxfp4'
 import type { Tokenizer as KimiTokenizer } from '@k3/tokenizer'
 import type { K3Config } from './config.js'
 import type { Decoder } from './decoder.js'
@@ -20,6 +21,7 @@ export interface ModelParts {
   readonly decoder: Decoder
   readonly tokenizer: KimiTokenizer | null
   readonly memory: MemoryPlan
+  readonly expertActivations: Activations
   readonly traffic: () => ModelTraffic
   /** Experts that can be kept now. */
   readonly cacheSlots: () => number
@@ -104,6 +106,11 @@ export class Model implements AsyncDisposable {
   /** Hits and misses of the expert cache, and what was read from the disk, since the model was opened. */
   get traffic(): ModelTraffic {
     return this.#parts.traffic()
+  }
+
+  /** How the inputs of routed experts are held: 'int8' is an approximation. */
+  get expertActivations(): Activations {
+    return this.#parts.expertActivations
   }
 
   /** How shards are read, e.g. `io_uring, direct`. */

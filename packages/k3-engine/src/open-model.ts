@@ -45,7 +45,9 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const memory = planOptions(checkpoint, plan, options, threads)
   const { chunkTokens } = memory
   const { nodes, notices } = nodesOf(options)
-  const { backend = 'auto', direct = 'auto' } = options
+  const { backend = 'auto', direct = 'auto', expertActivations = 'exact' } = options
+  if (expertActivations !== 'exact' && expertActivations !== 'int8')
+    throw badOption('expertActivations', "'exact' or 'int8'", expertActivations)
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
   const closers: (() => void | Promise<void>)[] = [() => pool.close()]
@@ -56,7 +58,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
     closers.unshift(() => reader.close())
     const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens, nodes })
     closers.unshift(() => trunk.close())
-    const mlps = new ExpertMlps(checkpoint, native)
+    const mlps = new ExpertMlps(checkpoint, native, expertActivations)
     const experts = plan.some(({ ffn }) => ffn === 'moe')
       ? openExperts(checkpoint, reader, { slots: memory.cacheSlots, nodes }, mlps, options)
       : null
@@ -81,6 +83,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       decoder,
       tokenizer,
       memory,
+      expertActivations,
       traffic: () => ({
         ...(experts === null ? NO_EXPERT_TRAFFIC : experts.traffic()),
         trunkBytesRead: trunk.bytesRead,
@@ -91,7 +94,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
         experts === null ? () => undefined : cachePressure(experts, checkpoint, memory, custom?.pressure),
       notices: [...checkpoint.notices, ...notices],
       backend: describeReader(reader),
-      identity: once(() => identityOf(checkpoint, plan)),
+      identity: once(() => identityOf(checkpoint, plan, expertActivations)),
       verifyShards: () => guard.verify(),
       dispose: () => closeAll(closers)
     })
@@ -199,6 +202,7 @@ const OPTIONS = [
   'speculates',
   'ram',
   'layers',
+  'expertActivations',
   'trunk',
   'pinnedLayers',
   'ringLayers',

@@ -285,11 +285,37 @@ describe('the logits', () => {
   })
 })
 
+describe('logits with int8 activations of the experts', () => {
+  const expertActivations = 'int8'
+  const prompt = chat.prompt_ids.slice(0, 20)
+
+  it('have one set of bits of their own, close to the exact ones', async () => {
+    const logits = (options: ModelOptions) =>
+      withModel(options, (model) => {
+        expect(model.expertActivations).toBe(options.expertActivations ?? 'exact')
+        return model.forward(prompt)
+      })
+    const exact = await logits({ threads: 2 })
+    const want = await logits({ threads: 1, isa: 'scalar', expertActivations })
+    const distance = Math.hypot(...exact.map((logit, i) => logit - want[i]!)) / Math.hypot(...exact)
+    expect(distance).toBeGreaterThan(0)
+    expect(distance).toBeLessThan(0.05)
+    for (const options of [
+      { threads: 3, chunkTokens: 7 },
+      { threads: 2, cacheSlots: 5 },
+      { threads: 1, chunkTokens: 1 }
+    ])
+      expect(await logits({ ...options, expertActivations })).toEqual(want)
+  })
+})
+
 describe('openModel', () => {
   it.each([
     ['ERR_K3_OPTION', { threads: 0 }],
     ['ERR_K3_OPTION', { chunkTokens: 1.5 }],
     ['ERR_K3_OPTION', { layers: 14 }],
+    ['ERR_K3_OPTION', { expertActivations: 'fp8' }],
+    ['ERR_K3_OPTION', { expertActivations: null }],
     ['ERR_K3_OPTION', { thread: 2 }],
     ['ERR_K3_OPTION', null],
     ['ERR_K3_OPTION', { parts: 5 }],

@@ -143,6 +143,7 @@ describe('a session file', () => {
     const readers: [string, Parameters<typeof openModel>][] = [
       ['ERR_K3_SESSION_ARCHITECTURE', [changedEps]],
       ['ERR_K3_SESSION_ARCHITECTURE', [modelDir, { layers: 12 }]],
+      ['ERR_K3_SESSION_ARCHITECTURE', [modelDir, { expertActivations: 'int8' }]],
       ['ERR_K3_SESSION_CHECKPOINT', [changedWeight]],
       ['resolved', [copyOfDemo()]]
     ]

@@ -21,7 +21,15 @@ size_t whole(const Napi::Value& value) { return (size_t)value.As<Napi::Number>()
 
 // Floats from one arranged vector to the next: whole chunks, and a cache line more so that vectors a power of two apart
 // do not compete for the same lines of the cache.
-size_t stride_of(size_t columns) { return (columns + kChunk - 1) / kChunk * kChunk + 16; }
+size_t stride_of(const Products& products, size_t columns) {
+  return (columns + kChunk - 1) / kChunk * products.chunk_floats + 16;
+}
+
+// the products of an instruction set for exact or 8-bit activations
+const Products& products_of(const Napi::Value& isa, const Napi::Value& int8) {
+  const Kernels* kernels = mxfp4::kernels[read_isa(isa)];
+  return int8.As<Napi::Boolean>().Value() ? kernels->int8 : kernels->exact;
+}
 
 // work(item, begin, end) over rows [0, rows) of every item. Blocks of rows are handed out one by one: threads that are
 // slowed down take fewer. Which thread computes a row changes none of its bits. False: the pool is closed.
@@ -30,7 +38,7 @@ bool hand_out(const PoolRef& pool, size_t items, size_t rows, Work&& work) {
   std::atomic<size_t> next{0};
   return pool.parallel([&](uint32_t, uint32_t parts) {
     size_t step = 128;
-    while (step > kRowBlock && items * ((rows + step - 1) / step) < 16 * parts) step /= 2;
+    while (step > kGroup && items * ((rows + step - 1) / step) < 16 * parts) step /= 2;
     const size_t blocks = (rows + step - 1) / step;
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items * blocks;) {
       const size_t begin = i % blocks * step;
@@ -48,14 +56,14 @@ bool hand_out_if_large(const PoolRef& pool, size_t items, size_t rows, size_t nu
 }
 
 struct Arranger {
-  const Kernels* kernels;
+  const Products* products;
   const PoolRef& pool;
 
   // x [count, columns] to out [count, stride_of(columns)]
   bool operator()(const float* x, size_t count, size_t columns, float* out) const {
-    const size_t stride = stride_of(columns);
+    const size_t stride = stride_of(*products, columns);
     return hand_out_if_large(pool, count, 1, count * columns, [&](size_t i, size_t, size_t) {
-      kernels->arrange(x + i * columns, out + i * stride, columns);
+      products->arrange(x + i * columns, out + i * stride, columns);
     });
   }
 };
@@ -64,11 +72,11 @@ struct Matrix {
   Bytes codes, scales;
   size_t rows, columns;
   PoolRef pool;
-  const Kernels* kernels;
+  const Products* products;
   Scratch scratch;
 };
 
-// createMatrix(codes, offset, scales, offset, rows, columns, pool, isa): handle
+// createMatrix(codes, offset, scales, offset, rows, columns, pool, isa, int8): handle
 Napi::Value create_matrix(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Matrix>();
   if (!Bytes::read(info[0], whole(info[1]), &op->codes)) return info.Env().Undefined();
@@ -76,7 +84,7 @@ Napi::Value create_matrix(const Napi::CallbackInfo& info) {
   op->rows = whole(info[4]);
   op->columns = whole(info[5]);
   if (!read_pool(info[6], &op->pool)) return info.Env().Undefined();
-  op->kernels = mxfp4::kernels[read_isa(info[7])];
+  op->products = &products_of(info[7], info[8]);
   return wrap(info.Env(), std::move(op), kMatrixTag);
 }
 
@@ -88,11 +96,11 @@ Napi::Value apply_matrix(const Napi::CallbackInfo& info) {
   if (!op->codes.intact() || !op->scales.intact()) return throw_weights_detached(env);
   const float* x = array_data<float>(info[1]);
   float* out = array_data<float>(info[2]);
-  const size_t tokens = whole(info[3]), stride = stride_of(op->columns);
+  const size_t tokens = whole(info[3]), stride = stride_of(*op->products, op->columns);
   float* arranged = op->scratch.reserve((tokens < kTokenBlock ? tokens : kTokenBlock) * stride);
   if (tokens && !arranged) return Napi::Boolean::New(env, false);
   const Packed w = {op->codes.data(), op->scales.data(), op->columns};
-  const Arranger arrange = {op->kernels, op->pool};
+  const Arranger arrange = {op->products, op->pool};
   const float* vectors[kTokenBlock];
   for (size_t first = 0; first < tokens; first += kTokenBlock) {
     const size_t count = tokens - first < kTokenBlock ? tokens - first : kTokenBlock;
@@ -100,7 +108,7 @@ Napi::Value apply_matrix(const Napi::CallbackInfo& info) {
     float* y = out + first * op->rows;
     const bool ran = arrange(x + first * op->columns, count, op->columns, arranged) &&
                      hand_out(op->pool, 1, op->rows, [&](size_t, size_t begin, size_t end) {
-                       op->kernels->multiply(w, {vectors, count}, y, op->rows, begin, end);
+                       op->products->multiply(w, {vectors, count}, y, op->rows, begin, end);
                      });
     if (!ran) return throw_pool_closed(env);
   }
@@ -113,9 +121,12 @@ struct Experts {
   Situ situ;
   size_t codes[3], scales[3];  // of w1, w2, w3, from an expert's base
   PoolRef pool;
-  const Kernels* kernels;
+  const Products* products;
+  decltype(Kernels::combine) combine;
   Scratch scratch;
 
+  size_t latent_stride() const { return stride_of(*products, latent); }
+  size_t inner_stride() const { return stride_of(*products, inner); }
   Packed weights(double base, int w) const {
     const uint8_t* expert = region.data() + (size_t)base;
     return {expert + codes[w], expert + scales[w], w == 1 ? inner : latent};
@@ -129,19 +140,20 @@ struct Work {
 
   static uint64_t floats(const Experts& op, size_t tokens, size_t pairs) {
     const uint64_t pointers = 2 * pairs * sizeof(float*) / sizeof(float);
-    return tokens * stride_of(op.latent) + pairs * stride_of(op.inner) + pointers;
+    return tokens * op.latent_stride() + pairs * op.inner_stride() + pointers;
   }
   static bool reserve(Experts* op, size_t tokens, size_t pairs, Work* work) {
     work->z = op->scratch.reserve(floats(*op, tokens, pairs));
     if (!work->z && tokens + pairs) return false;
-    work->hidden = work->z + tokens * stride_of(op->latent);
-    work->inputs = (const float**)(work->hidden + pairs * stride_of(op->inner));
+    work->hidden = work->z + tokens * op->latent_stride();
+    work->inputs = (const float**)(work->hidden + pairs * op->inner_stride());
     work->middles = work->inputs + pairs;
     return true;
   }
 };
 
-// createExperts(region, offset, [latent, inner], [beta, linearBeta], [codes and scales of w1, w2, w3], pool, isa): handle
+// createExperts(region, offset, [latent, inner], [beta, linearBeta], [codes and scales of w1, w2, w3], pool, isa, int8):
+// handle
 Napi::Value create_experts(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Experts>();
   if (!Bytes::read(info[0], whole(info[1]), &op->region)) return info.Env().Undefined();
@@ -155,7 +167,8 @@ Napi::Value create_experts(const Napi::CallbackInfo& info) {
     op->scales[w] = (size_t)offsets[2 * w + 1];
   }
   if (!read_pool(info[5], &op->pool)) return info.Env().Undefined();
-  op->kernels = mxfp4::kernels[read_isa(info[6])];
+  op->products = &products_of(info[6], info[7]);
+  op->combine = mxfp4::kernels[read_isa(info[6])]->combine;
   return wrap(info.Env(), std::move(op), kExpertsTag);
 }
 
@@ -168,11 +181,11 @@ Napi::Value reserve_experts(const Napi::CallbackInfo& info) {
   return op ? Napi::Boolean::New(info.Env(), Work::reserve(op, whole(info[1]), whole(info[2]), &work)) : info.Env().Undefined();
 }
 
-// The lanes that the last, short chunk of a hidden vector lacks must be zero, whatever the scratch held.
+// What the last, short chunk of a hidden vector lacks must be zero, whatever the scratch held.
 void clear_tail(const Experts& op, const Work& work, size_t pairs) {
   if (op.inner % kChunk == 0) return;
-  const size_t last = op.inner / kChunk * kChunk;
-  for (size_t p = 0; p < pairs; ++p) memset(work.hidden + p * stride_of(op.inner) + last, 0, kChunk * sizeof(float));
+  const size_t floats = op.products->chunk_floats, last = op.inner / kChunk * floats;
+  for (size_t p = 0; p < pairs; ++p) memset(work.hidden + p * op.inner_stride() + last, 0, floats * sizeof(float));
 }
 
 // applyExperts(handle, z, tokens, count, bases, starts, tokenOf, out): false when there is no memory for the scratch
@@ -188,22 +201,22 @@ Napi::Value apply_experts(const Napi::CallbackInfo& info) {
   Work work;
   if (!Work::reserve(op, tokens, pairs, &work)) return Napi::Boolean::New(env, false);
   for (size_t p = 0; p < pairs; ++p) {
-    work.inputs[p] = work.z + (size_t)token_of[first + p] * stride_of(op->latent);
-    work.middles[p] = work.hidden + p * stride_of(op->inner);
+    work.inputs[p] = work.z + (size_t)token_of[first + p] * op->latent_stride();
+    work.middles[p] = work.hidden + p * op->inner_stride();
   }
   clear_tail(*op, work, pairs);
   const auto pairs_of = [&](size_t e) { return (size_t)(starts[e + 1] - starts[e]); };
   const auto offset_of = [&](size_t e) { return (size_t)starts[e] - first; };
   const auto gate_up = [&](size_t e, size_t begin, size_t end) {
     const Vectors x = {work.inputs + offset_of(e), pairs_of(e)};
-    op->kernels->gate_up(op->weights(bases[e], 0), op->weights(bases[e], 2), x, op->situ,
-                         work.hidden + offset_of(e) * stride_of(op->inner), stride_of(op->inner), begin, end);
+    op->products->gate_up(op->weights(bases[e], 0), op->weights(bases[e], 2), x, op->situ,
+                         work.hidden + offset_of(e) * op->inner_stride(), op->inner_stride(), begin, end);
   };
   const auto down = [&](size_t e, size_t begin, size_t end) {
     const Vectors x = {work.middles + offset_of(e), pairs_of(e)};
-    op->kernels->multiply(op->weights(bases[e], 1), x, out + offset_of(e) * op->latent, op->latent, begin, end);
+    op->products->multiply(op->weights(bases[e], 1), x, out + offset_of(e) * op->latent, op->latent, begin, end);
   };
-  const Arranger arrange = {op->kernels, op->pool};
+  const Arranger arrange = {op->products, op->pool};
   const bool ran = arrange(array_data<float>(info[1]), tokens, op->latent, work.z) &&
                    hand_out(op->pool, count, op->inner, gate_up) && hand_out(op->pool, count, op->latent, down);
   return ran ? Napi::Boolean::New(env, true) : throw_pool_closed(env);
@@ -218,7 +231,7 @@ Napi::Value combine(const Napi::CallbackInfo& info) {
   float* out = array_data<float>(info[4]);
   const size_t tokens = whole(info[5]), k = whole(info[6]), latent = op->latent;
   const bool ran = hand_out_if_large(op->pool, tokens, latent, tokens * k * latent, [&](size_t t, size_t begin, size_t end) {
-    op->kernels->combine(pairs, pair_of + t * k, weights + t * k, k, out + t * latent, latent, begin, end);
+    op->combine(pairs, pair_of + t * k, weights + t * k, k, out + t * latent, latent, begin, end);
   });
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }

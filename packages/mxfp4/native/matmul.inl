@@ -7,6 +7,7 @@
 // multiplications of four vectors, so many vectors go four by four; elsewhere a panel of W is decoded to first-level cache.
 #include <k3/math.h>
 
+#include "int8.inl"
 #include "matmul.h"
 
 namespace {
@@ -253,5 +254,7 @@ void combine(const float* rows, const int32_t* pair_of, const float* weights, si
 }  // namespace
 
 namespace k3::mxfp4 {
-const Kernels K3_KERNELS = {arrange, multiply, gate_up, combine};
+const Kernels K3_KERNELS = {{kChunk, arrange, multiply, gate_up},
+                            {sizeof(int8::XChunk) / sizeof(float), int8::arrange, int8::multiply, int8::gate_up},
+                            combine};
 }

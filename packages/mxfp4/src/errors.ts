@@ -5,6 +5,7 @@ export type Mxfp4ErrorCode =
   | 'ERR_MXFP4_VALUE_NOT_FINITE'
   | 'ERR_MXFP4_SHAPE'
   | 'ERR_MXFP4_LAYOUT'
+  | 'ERR_MXFP4_ACTIVATIONS'
   | 'ERR_MXFP4_MEMORY'
 
 /** Where in a matrix: group `group` of row `row` covers columns 32 group .. 32 group + 31. */

@@ -3,11 +3,11 @@ import {
   apart,
   atLeast,
   count,
-  type NativeOptions,
   poolHandle,
   type Region,
   resolveIsa
 } from '@k3/native-kit'
+import { isInt8, type ProductOptions } from './activations.js'
 import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'
 import { bindRegion, type ExpertLayout, expertBytes, scaleTensors } from './expert-layout.js'
@@ -25,7 +25,7 @@ export interface ExpertSpec {
 }
 
 /** `limits`: the largest batch; its scratch is allocated at creation and never grows. Without it, it grows at need. */
-export interface ExpertOptions extends NativeOptions {
+export interface ExpertOptions extends ProductOptions {
   readonly limits?: { readonly tokens: number; readonly pairs: number }
 }
 
@@ -64,8 +64,8 @@ export interface ExpertMlp {
  * An op for experts that lie in `region` (a memory region or a typed array, kept alive), multiplied straight from their
  * MXFP4 bytes. Two parallel passes for all experts of a batch, rows split over the pool; the scratch between them, 4
  * (tokens (latent + 143) + pairs (inner + 143)) + 16 pairs bytes at most, belongs to the op.
- * @throws ERR_MXFP4_SHAPE, ERR_MXFP4_MEMORY, RangeError (ERR_OUT_OF_RANGE, ERR_ISA_UNSUPPORTED), TypeError
- * (ERR_INVALID_HANDLE), ERR_NATIVE_LOAD
+ * @throws ERR_MXFP4_SHAPE, ERR_MXFP4_ACTIVATIONS, ERR_MXFP4_MEMORY, RangeError (ERR_OUT_OF_RANGE,
+ * ERR_ISA_UNSUPPORTED), TypeError (ERR_INVALID_HANDLE), ERR_NATIVE_LOAD
  */
 export const createExpertMlp = (
   spec: ExpertSpec,
@@ -120,7 +120,8 @@ const checkSpec = ({ latent, inner, topK, beta, linearBeta }: ExpertSpec): void 
   aboveZero('linearBeta', linearBeta)
 }
 
-const bind = (spec: ExpertSpec, source: [object, number], { pool, isa, limits }: ExpertOptions): object => {
+const bind = (spec: ExpertSpec, source: [object, number], options: ExpertOptions): object => {
+  const { pool, isa, limits } = options
   const { latent, inner, beta, linearBeta, layout } = spec
   const { w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale } = layout
   const handle = native().createExperts(
@@ -129,7 +130,8 @@ const bind = (spec: ExpertSpec, source: [object, number], { pool, isa, limits }:
     Float64Array.of(beta, linearBeta),
     Float64Array.of(w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale),
     poolHandle(pool),
-    resolveIsa(isa, supportedIsas())
+    resolveIsa(isa, supportedIsas()),
+    isInt8(options)
   )
   if (limits !== undefined) {
     count('limits.tokens', limits.tokens, 1)

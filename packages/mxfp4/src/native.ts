@@ -10,7 +10,8 @@ interface Native {
     rows: number,
     cols: number,
     pool: object | undefined,
-    isa: number
+    isa: number,
+    int8: boolean
   ): object
   /** false: no memory for the scratch */
   applyMatrix(handle: object, x: Float32Array, out: Float32Array, tokens: number): boolean
@@ -21,7 +22,8 @@ interface Native {
     betas: Float64Array,
     offsets: Float64Array,
     pool: object | undefined,
-    isa: number
+    isa: number,
+    int8: boolean
   ): object
   reserveExperts(handle: object, tokens: number, pairs: number): boolean
   applyExperts(

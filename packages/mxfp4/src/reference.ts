@@ -24,6 +24,27 @@ export interface ReferenceMatrix {
   readonly cols: number
 }
 
+/**
+ * x as int8 activations have it: the numbers of each 32 neighbours, divided by a 127th of their largest magnitude, rounded
+ * to integers with ties to even, times that again. Below a largest magnitude of 2^-100 they are zero.
+ */
+export const inEightBits = (x: ArrayLike<number>): Float64Array => {
+  const rounded = new Float64Array(x.length)
+  for (let first = 0; first < x.length; first += 32) {
+    let most = 0
+    for (let c = first; c < first + 32; c++) most = Math.max(most, Math.abs(x[c]!))
+    const step = most < 2 ** -100 ? 0 : most / 127
+    for (let c = first; c < first + 32; c++) rounded[c] = step === 0 ? 0 : step * toEven(x[c]! / step)
+  }
+  return rounded
+}
+
+const toEven = (value: number): number => {
+  const down = Math.floor(value)
+  const rest = value - down
+  return rest > 0.5 || (rest === 0.5 && down % 2 !== 0) ? down + 1 : down
+}
+
 /** y[r] = sum_c W[r, c] x[c] */
 export const matvecExact = (w: ReferenceMatrix, x: ArrayLike<number>): Float64Array =>
   Float64Array.from({ length: w.rows }, (_, row) => {

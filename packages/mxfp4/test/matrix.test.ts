@@ -8,6 +8,7 @@ import { dot } from './lane-order.js'
 
 const cases = [
   [1, 32],
+  [3, 128],
   [33, 64],
   [5, 96],
   [33, 160],
@@ -125,6 +126,7 @@ describe('createMatrix', () => {
       expect(() => createMatrix({ ...spec, ...change }, options)).toThrow(expect.objectContaining({ code }))
     refused({ cols: 48 }, {}, 'ERR_MXFP4_SHAPE')
     refused({ layout: 'ggml' }, {}, 'ERR_MXFP4_LAYOUT')
+    refused({ rows: 0 }, {}, 'ERR_OUT_OF_RANGE')
     refused({ rows: 3 }, {}, 'ERR_OUT_OF_RANGE')
     refused({ scales: spec.scales.subarray(1) }, {}, 'ERR_OUT_OF_RANGE')
     refused({ packed: { region: { handle: {}, bytes: 64 }, offset: 0 } }, {}, 'ERR_INVALID_HANDLE')

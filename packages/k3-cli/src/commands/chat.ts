@@ -11,6 +11,7 @@ import {
   type ModelFlags,
   openFlagged,
   type SpeculationFlag,
+  withFastExpertsFlag,
   withRunFlags,
   withSpeculationFlag
 } from '../model-flags.js'
@@ -35,10 +36,12 @@ interface ChatFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
 export const chatCommand = (terminal: Terminal): Command =>
   withSpeculationFlag(
     withSamplingFlags(
-      withRunFlags(
-        new Command('chat')
-          .description('talk with the model; lines of a pipe are user turns, stdout gets the answers only')
-          .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+      withFastExpertsFlag(
+        withRunFlags(
+          new Command('chat')
+            .description('talk with the model; lines of a pipe are user turns, stdout gets the answers only')
+            .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+        )
       ),
       recommendedSampling
     )

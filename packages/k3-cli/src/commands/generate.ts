@@ -7,6 +7,7 @@ import {
   type ModelFlags,
   openFlagged,
   type SpeculationFlag,
+  withFastExpertsFlag,
   withRunFlags,
   withSpeculationFlag
 } from '../model-flags.js'
@@ -37,11 +38,13 @@ interface GenerateFlags extends ModelFlags, SamplingFlags, SpeculationFlag {
 export const generateCommand = (terminal: Terminal): Command =>
   withSpeculationFlag(
     withSamplingFlags(
-      withRunFlags(
-        new Command('generate')
-          .description('continue a prompt, or answer it as a chat turn')
-          .argument('[prompt]', 'text to continue; with --chat, what the user says')
-          .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+      withFastExpertsFlag(
+        withRunFlags(
+          new Command('generate')
+            .description('continue a prompt, or answer it as a chat turn')
+            .argument('[prompt]', 'text to continue; with --chat, what the user says')
+            .option('--model <dir>', 'checkpoint folder (default: the shipped demo model)', filePath)
+        )
       ),
       GREEDY
     )

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
+import type { Activations } from '@k3/mxfp4'
 import type { Checkpoint } from '../checkpoint/types.js'
 import type { LayerPlan } from '../layer-plan.js'
 
@@ -18,20 +19,27 @@ const WINDOW_BYTES = 4096
 /** Reads the headers and a few pages of each shard; a checkpoint of 96 shards takes about 80 MB of reads. */
 export const identityOf = async (
   checkpoint: Checkpoint,
-  plan: readonly LayerPlan[]
+  plan: readonly LayerPlan[],
+  activations: Activations
 ): Promise<SessionIdentity> => {
   const hash = createHash('sha256')
   for (const file of checkpoint.files) await hashShard(hash, file)
-  return { architecture: architectureOf(checkpoint, plan), checkpoint: hash.digest() }
+  return { architecture: architectureOf(checkpoint, plan, activations), checkpoint: hash.digest() }
 }
 
-const architectureOf = ({ config }: Checkpoint, plan: readonly LayerPlan[]): Buffer => {
+const architectureOf = (
+  { config }: Checkpoint,
+  plan: readonly LayerPlan[],
+  activations: Activations
+): Buffer => {
   const { hiddenSize, vocabSize, rmsNormEps, residualBlockSize, situ, denseIntermediateSize } = config
   const { kda, mla, moe } = config
   const layers = plan.map(({ mixer, ffn, startsBlock }) => [mixer, ffn, startsBlock])
   const sizes = { hiddenSize, vocabSize, rmsNormEps, residualBlockSize, situ, denseIntermediateSize }
+  // a state computed with approximate experts is not the one an exact model would have had
+  const approximations = activations === 'exact' ? {} : { expertActivations: activations }
   return createHash('sha256')
-    .update(canonical({ ...sizes, kda, mla, moe, layers }))
+    .update(canonical({ ...sizes, kda, mla, moe, layers, ...approximations }))
     .digest()
 }
 

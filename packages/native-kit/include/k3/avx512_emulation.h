@@ -1,4 +1,5 @@
-// AVX-512 through SIMDe, for machines without it: the intrinsics simd_avx512.h uses that SIMDe 0.7 lacks, in plain C.
+// AVX-512 through SIMDe, for machines without it: the intrinsics simd_avx512.h uses that SIMDe 0.7 lacks or
+// names wrongly, in plain C.
 // Only included with K3_EMULATE_AVX512, which is for checking and never for shipping.
 #pragma once
 #define SIMDE_ENABLE_NATIVE_ALIASES
@@ -35,13 +36,25 @@ static inline simde__m512i k3_srai_epi32(simde__m512i a, unsigned n) {
   return simde_mm512_loadu_si512(lanes);
 }
 
+static inline simde__m512 k3_cvtepi32_ps(simde__m512i a) {
+  int32_t lanes[16];
+  float floats[16];
+  simde_mm512_storeu_si512(lanes, a);
+  for (int j = 0; j < 16; ++j) floats[j] = (float)lanes[j];
+  return simde_mm512_loadu_ps(floats);
+}
+
+#undef _mm512_madd_epi16
 #undef _mm512_maskz_loadu_ps
 #undef _mm512_mask_storeu_ps
 #undef _mm512_maskz_loadu_epi32
 #undef _mm512_cvtepu16_epi32
 #undef _mm512_srai_epi32
+#undef _mm512_cvtepi32_ps
+#define _mm512_madd_epi16(a, b) simde_mm512_madd_epi16(a, b)
 #define _mm512_maskz_loadu_ps(mask, p) simde_mm512_castsi512_ps(k3_maskz_loadu(mask, p))
 #define _mm512_mask_storeu_ps(p, mask, a) k3_mask_storeu(p, mask, simde_mm512_castps_si512(a))
 #define _mm512_maskz_loadu_epi32(mask, p) k3_maskz_loadu(mask, p)
 #define _mm512_cvtepu16_epi32(a) k3_cvtepu16_epi32(a)
 #define _mm512_srai_epi32(a, n) k3_srai_epi32(a, n)
+#define _mm512_cvtepi32_ps(a) k3_cvtepi32_ps(a)

@@ -152,3 +152,21 @@ K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
   memcpy(&four, scales, (size_t)groups);
   return e8m0_packed(four);
 }
+
+// bytes 12 + 2 value of the even or odd codes of every byte
+K3_INLINE __m256i e2m1_bytes_of_half(__m256i words, int odd) {
+  const __m256i values = both_halves(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+  const __m256i codes = odd ? _mm256_srli_epi16(words, 4) : words;
+  return _mm256_shuffle_epi8(values, _mm256_and_si256(codes, _mm256_set1_epi8(15)));
+}
+K3_INLINE u32x16 e2m1_bytes(u32x16 words, int odd) {
+  return {e2m1_bytes_of_half(words.lo, odd), e2m1_bytes_of_half(words.hi, odd)};
+}
+K3_INLINE __m256i dot_bytes_of_half(__m256i start, __m256i a, __m256i b, __m256i c, __m256i d) {
+  const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(a, b), _mm256_maddubs_epi16(c, d));
+  return _mm256_add_epi32(start, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
+  return {dot_bytes_of_half(start.lo, a.lo, b.lo, c.lo, d.lo), dot_bytes_of_half(start.hi, a.hi, b.hi, c.hi, d.hi)};
+}
+K3_INLINE f32x16 to_float(u32x16 a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }

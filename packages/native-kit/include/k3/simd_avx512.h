@@ -127,3 +127,15 @@ K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
   memcpy(&four, scales, (size_t)groups);
   return e8m0_packed(four);
 }
+
+// bytes 12 + 2 value of the even or odd codes of every byte
+K3_INLINE u32x16 e2m1_bytes(u32x16 words, int odd) {
+  const __m512i values = _mm512_broadcast_i32x4(_mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+  const __m512i codes = odd ? _mm512_srli_epi16(words.v, 4) : words.v;
+  return {_mm512_shuffle_epi8(values, _mm512_and_si512(codes, _mm512_set1_epi8(15)))};
+}
+K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
+  const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(a.v, b.v), _mm512_maddubs_epi16(c.v, d.v));
+  return {_mm512_add_epi32(start.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
+}
+K3_INLINE f32x16 to_float(u32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }

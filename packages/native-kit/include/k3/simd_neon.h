@@ -137,4 +137,30 @@ K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
   return r;
 }
 K3_INLINE f32x16 e8m0x4(const uint8_t* scales) { return e8m0_n(scales, 4); }
+
+// bytes 12 + 2 value of the even or odd codes of every byte
+K3_INLINE u32x16 e2m1_bytes(u32x16 words, int odd) {
+  static const uint8_t table[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  const uint8x16_t values = vld1q_u8(table);
+  u32x16 r;
+  for (int q = 0; q < 4; ++q) {
+    const uint8x16_t bytes = vreinterpretq_u8_u32(words.v[q]);
+    const uint8x16_t codes = odd ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(15));
+    r.v[q] = vreinterpretq_u32_u8(vqtbl1q_u8(values, codes));
+  }
+  return r;
+}
+K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
+  u32x16 r;
+  for (int q = 0; q < 4; ++q) {
+    const int8x16_t as = vreinterpretq_s8_u32(a.v[q]), bs = vreinterpretq_s8_u32(b.v[q]);
+    const int8x16_t cs = vreinterpretq_s8_u32(c.v[q]), ds = vreinterpretq_s8_u32(d.v[q]);
+    const int16x8_t low = vmlal_s8(vmull_s8(vget_low_s8(as), vget_low_s8(bs)), vget_low_s8(cs), vget_low_s8(ds));
+    const int16x8_t high = vmlal_high_s8(vmull_high_s8(as, bs), cs, ds);
+    const int32x4_t sums = vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
+    r.v[q] = vaddq_u32(start.v[q], vreinterpretq_u32_s32(sums));
+  }
+  return r;
+}
+K3_INLINE f32x16 to_float(u32x16 a) { f32x16 r; K3_EACH(vcvtq_f32_s32(vreinterpretq_s32_u32(a.v[q]))); }
 #undef K3_EACH

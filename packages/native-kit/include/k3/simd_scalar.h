@@ -87,4 +87,21 @@ K3_INLINE f32x16 e8m0_n(const uint8_t* scales, int groups) {
   return as_float(r);
 }
 K3_INLINE f32x16 e8m0x4(const uint8_t* scales) { return e8m0_n(scales, 4); }
+
+K3_INLINE u32x16 e2m1_bytes(u32x16 words, int odd) {
+  static const uint8_t values[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+  uint8_t bytes[64];
+  memcpy(bytes, words.v, sizeof bytes);
+  for (int i = 0; i < 64; ++i) bytes[i] = values[odd ? bytes[i] >> 4 : bytes[i] & 15];
+  return load_u32(bytes);
+}
+K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
+  uint8_t u[2][64];
+  int8_t s[2][64];
+  memcpy(u[0], a.v, 64), memcpy(u[1], c.v, 64);
+  memcpy(s[0], b.v, 64), memcpy(s[1], d.v, 64);
+  for (int i = 0; i < 64; ++i) start.v[i / 4] += (uint32_t)(u[0][i] * s[0][i] + u[1][i] * s[1][i]);
+  return start;
+}
+K3_INLINE f32x16 to_float(u32x16 a) { f32x16 r; K3_EACH((float)(int32_t)a.v[j]); }
 #undef K3_EACH
