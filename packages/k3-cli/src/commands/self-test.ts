@@ -72,7 +72,16 @@ const run = async (flags: SelfTestFlags, terminal: Terminal): Promise<void> => {
 }
 
 /** Flags that say how a model is run. */
-const MODEL_FLAGS = ['cacheSlots', 'chunkTokens', 'trunk', 'lookahead', 'also', 'backend', 'direct'] as const
+const MODEL_FLAGS = [
+  'cacheSlots',
+  'policy',
+  'chunkTokens',
+  'trunk',
+  'lookahead',
+  'also',
+  'backend',
+  'direct'
+] as const
 
 const kebabCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
