@@ -7,7 +7,7 @@ import { openModel } from '../src/index.js'
 import { LatentMoe, type Layer } from '../src/layers.js'
 import type { Model } from '../src/model.js'
 import type { CustomParts, ModelOptions } from '../src/model-options.js'
-import { writeTinyModel } from './tiny-model.js'
+import { writeSyntheticModel } from './synthetic-model.js'
 
 /** Writes down what the router of a layer chose, after the layer has run. */
 class Recorded implements Layer {
@@ -88,7 +88,7 @@ describe('hits and misses of a real run are those of the replay of its trace', (
     expect(real).toEqual(predicted)
   })
 
-  const tiny = writeTinyModel(5n)
+  const tiny = writeSyntheticModel('tiny', 5n)
   afterAll(() => rmSync(tiny, { recursive: true }))
 
   it.each([4, 17, 40, 100])('on the tiny model with %i slots', async (cacheSlots) => {

@@ -1,7 +1,8 @@
-import { type CacheStats, Counters } from './cache-stats.js'
+import { Counters } from './cache-stats.js'
 import { checkInteger, ExpertCacheError } from './errors.js'
 import { IndexedHeap } from './indexed-heap.js'
 import { MAX_EXPERTS, MAX_SLOTS } from './limits.js'
+import { type ReplayStats, withLater } from './replay.js'
 import type { RoutingTrace } from './routing-trace.js'
 
 const NEVER = Number.MAX_SAFE_INTEGER
@@ -41,12 +42,12 @@ const nextUses = (keys: Int32Array): Float64Array => {
 /**
  * Counts of the policy that knows the future: it evicts the expert whose next use is farthest away. Every real policy
  * stays at or below its `hitRate`, so it says how much is left to win. Requests of a record count one after the other.
- * O(n log slots) for n requests. `warmup`: records at the start that are not counted.
+ * O(n log slots) for n requests. `from`: record from which `laterHitRate` counts.
  * Source: L. A. Belady, A study of replacement algorithms for a virtual-storage computer, 1966.
  * @throws ERR_MOE_CACHE_TOO_FEW_SLOTS when there are fewer slots than the trace's topK
  * @throws ERR_MOE_CACHE_ARGUMENT (RangeError) when slots is not a positive integer
  */
-export const belady = (trace: RoutingTrace, slots: number, warmup = 0): CacheStats => {
+export const belady = (trace: RoutingTrace, slots: number, from = 0): ReplayStats => {
   checkInteger('slots', slots, 1, MAX_SLOTS)
   if (slots < trace.topK) {
     throw new ExpertCacheError(
@@ -60,18 +61,20 @@ export const belady = (trace: RoutingTrace, slots: number, warmup = 0): CacheSta
   const resident = new IndexedHeap()
   const isResident = new Set<number>()
   const counters = new Counters()
+  let before = counters.snapshot(slots, 0, 0)
   for (const [i, key] of keys.entries()) {
-    const isCounted = records[i]! >= warmup
+    if (records[i] === from && records[i - 1] !== from) before = counters.snapshot(slots, isResident.size, 0)
     const isHit = isResident.has(key)
-    if (isCounted) counters.add(trace.layerAt(records[i]!), isHit ? 1 : 0, isHit ? 0 : 1)
+    counters.add(trace.layerAt(records[i]!), isHit ? 1 : 0, isHit ? 0 : 1)
     if (!isHit && isResident.size === slots) {
       const farthest = resident.first()
       resident.remove(farthest)
       isResident.delete(farthest)
-      if (isCounted) counters.evictions++
+      counters.evictions++
     }
     isResident.add(key)
     resident.set(key, -next[i]!, key)
   }
-  return counters.snapshot(slots, isResident.size, 0)
+  const whole = counters.snapshot(slots, isResident.size, 0)
+  return withLater(whole, from >= trace.length ? whole : before)
 }

@@ -170,11 +170,6 @@ export class ExpertCache {
     return this.#counters.snapshot(this.#store.count, this.#store.resident, this.#store.pinned)
   }
 
-  /** Zeroes the counts; what is resident stays. */
-  restartCounts(): void {
-    this.#counters.reset()
-  }
-
   /**
    * Forgets every expert and zeroes the counts.
    * @throws ERR_MOE_CACHE_IN_USE while a plan is open

@@ -127,23 +127,22 @@ describe('replay', () => {
     }
   })
 
-  test('counts what comes after the warm-up, with what it left', () => {
-    const half = demo.length / 2
-    const whole = replay(demo, { slots: 96, policy: 'lru' })
-    const later = replay(demo, { slots: 96, policy: 'lru', warmup: half })
+  test('counts what comes after the first part apart', () => {
+    const from = demo.length / 2
+    const whole = replay(demo, { slots: 96, policy: 'lru', from })
     const first = new RoutingTrace(4)
-    for (let i = 0; i < half; i++) first.record(demo.layerAt(i), demo.expertsAt(i))
+    for (let i = 0; i < from; i++) first.record(demo.layerAt(i), demo.expertsAt(i))
     const earlier = replay(first, { slots: 96, policy: 'lru' })
-    expect(earlier.hits + later.hits).toBe(whole.hits)
-    expect(earlier.misses + later.misses).toBe(whole.misses)
-    const [all, part] = [belady(demo, 96), belady(demo, 96, half)]
-    expect(part.hits + part.misses).toBe((demo.length - half) * 4)
-    expect(part.hits).toBeLessThan(all.hits)
-    expect(all.layers.reduce((sum, { hits }) => sum + hits, 0)).toBe(all.hits)
-    expect(replay(demo, { slots: 96, policy: 'lru', warmup: demo.length })).toMatchObject({
-      hits: 0,
-      misses: 0
-    })
+    expect(earlier.laterHitRate).toBe(earlier.hitRate)
+    expect(whole.laterHitRate).toBe((whole.hits - earlier.hits) / (4 * from))
+    const best = belady(demo, 96, from)
+    expect(best.laterHitRate).toBeGreaterThan(whole.laterHitRate)
+    expect(best.layers.reduce((sum, { hits }) => sum + hits, 0)).toBe(best.hits)
+    const nothing = [
+      replay(demo, { slots: 96, policy: 'lru', from: demo.length }),
+      belady(demo, 96, demo.length)
+    ]
+    expect(nothing.map(({ laterHitRate }) => laterHitRate)).toEqual([0, 0])
   })
 
   test('misses only first uses when every expert fits', () => {

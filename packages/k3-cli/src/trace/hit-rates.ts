@@ -1,5 +1,5 @@
 import type { CacheStats, PolicyName } from '@k3/moe-cache'
-import { belady, type RoutingTrace, replay } from '@k3/moe-cache/traces'
+import { belady, type ReplayStats, type RoutingTrace, replay } from '@k3/moe-cache/traces'
 import type { Capacity } from './capacities.js'
 
 /** The name under which the policy that knows the future is shown. */
@@ -25,25 +25,20 @@ export const warmupRecords = (trace: RoutingTrace, share: number): number => {
   return trace.length
 }
 
-/** What the policies, and the one that knows the future, hit in a trace at each size. */
+/** What the policies, and the one that knows the future, hit in a trace at each size; `from`: see `ReplayOptions`. */
 export const hitRates = (
   trace: RoutingTrace,
   sizes: readonly Capacity[],
   policies: readonly PolicyName[],
-  warmup: number
-): HitRate[] => {
-  const rateOf = (
-    what: Pick<HitRate, 'policy' | 'slots' | 'bytes'>,
-    run: (uncounted: number) => CacheStats
-  ) => {
-    const { hits, misses, hitRate, layers } = run(0)
-    return { ...what, hits, misses, whole: hitRate, later: run(warmup).hitRate, layers }
-  }
-  return sizes.flatMap(({ slots, bytes }) => [
-    ...policies.map((policy) => {
-      const run = (records: number) => replay(trace, { slots, policy, warmup: records })
-      return rateOf({ policy, slots, bytes }, run)
-    }),
-    rateOf({ policy: BEST, slots, bytes }, (records) => belady(trace, slots, records))
+  from: number
+): HitRate[] =>
+  sizes.flatMap(({ slots, bytes }) => [
+    ...policies.map((policy) => ({ policy, bytes, ...ratesOf(replay(trace, { slots, policy, from })) })),
+    { policy: BEST, bytes, ...ratesOf(belady(trace, slots, from)) } as const
   ])
-}
+
+const ratesOf = ({ slots, hits, misses, hitRate, laterHitRate, layers }: ReplayStats) => ({
+  ...{ slots, hits, misses, layers },
+  whole: hitRate,
+  later: laterHitRate
+})

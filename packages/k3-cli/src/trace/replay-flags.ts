@@ -32,7 +32,6 @@ export const withReplayFlags = (command: Command): Command =>
     .option('--json', 'print one object')
 
 /** What has to be known about the figures of these commands. */
-export const SAMPLE_NOTE =
-  'next-use learns while it runs, and its constants were chosen on the two traces of the k3 repository (the shared\n' +
-  'Kimi-K3 trace and the demo trace): on those its figures are in-sample. The others have nothing to tune. "after"\n' +
-  'counts only what comes after the first part of the trace, which every policy has seen by then.'
+export const SAMPLE_NOTE = `In-sample: the constants of next-use were chosen on the two traces of the k3 repository, the shared one of Kimi-K3 and
+that of the demo model; on any other trace its figures are out of sample. The other policies have no constants to
+choose. What next-use learns, it learns while it runs: "after" counts only what comes after the first part.`
