@@ -11,3 +11,4 @@ export const traceCommand = (terminal: Terminal): Command =>
     .addCommand(recordTraceCommand(terminal))
     .addCommand(replayTraceCommand(terminal))
     .addCommand(compareTraceCommand(terminal))
+    .addHelpText('after', '\nExample:\n  k3 trace record "Once upon a time" --out once.k3trace')
