@@ -72,6 +72,7 @@ export const lineChart = (lines: readonly ChartLine[], { title, x, y }: ChartLab
   })
   const middle = { x: (PLOT.left + PLOT.right) / 2, y: (PLOT.top + PLOT.bottom) / 2 }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="13">
+<title>${escaped(title)}</title>
 <style>.line{fill:none;stroke-width:2}.grid{stroke:#ddd}.axis{stroke:#333;fill:none}</style>
 <rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>
 <text x="${PLOT.left}" y="26" font-size="16">${escaped(title)}</text>
