@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { parseConfig } from '@k3/engine/checkpoint'
 import { paddedBytes } from '@k3/uring'
 import { InvalidArgumentError } from 'commander'
 import { gigabytes, wholeNumber } from '../parse-option.js'
+import { utf8 } from '../read-text.js'
+import { readByName } from '../regular-file.js'
 import { UsageError } from '../usage-error.js'
 
 /** Flags that say how large the cache is. */
@@ -51,9 +52,9 @@ export const capacities = async (flags: CapacityFlags, expertBytes: number): Pro
 
 /** Memory of one expert, wherever its bytes begin in a page of the file. */
 const expertBytesOf = async (file: string): Promise<number> => {
-  const text = await readFile(file, 'utf8').catch((cause: Error) => {
+  const bytes = await readByName(file).catch((cause: Error) => {
     throw new UsageError(`${file} cannot be read: ${cause.message}`, { cause })
   })
-  const { latentSize, intermediateSize } = parseConfig(text, file).moe
+  const { latentSize, intermediateSize } = parseConfig(utf8(bytes, file), file).moe
   return paddedBytes(PAGE_BYTES - 1, EXPERT_MATRICES * latentSize * intermediateSize * BYTES_PER_WEIGHT)
 }
