@@ -1,5 +1,6 @@
 import { modelDir } from '@k3/demo-model'
 import { type Model, type ModelOptions, openModel } from '@k3/engine'
+import { type PolicyName, policyNames } from '@k3/moe-cache'
 import { type Command, Option } from 'commander'
 import type { Output } from './output.js'
 import { draftLength, filePath, ramSize, threadCount, wholeNumber } from './parse-option.js'
@@ -13,6 +14,7 @@ export interface ModelFlags {
   readonly ram?: NonNullable<ModelOptions['ram']>
   readonly context?: number
   readonly cacheSlots?: number
+  readonly policy?: PolicyName
   readonly chunkTokens?: number
   readonly layers?: number
   readonly fastExperts?: true
@@ -68,6 +70,11 @@ export const withRunFlags = (command: Command): Command =>
     .addOption(
       new Option('--isa <name>', 'instruction set').choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
     )
+    .addOption(
+      new Option('--policy <name>', 'which expert gives up its place (default: next-use)').choices(
+        policyNames
+      )
+    )
     .option(
       '--lookahead <n>',
       'experts to predict for the next layer and read early (default: 0)',
@@ -101,7 +108,8 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
     contextTokens: flags.context,
     numa: flags.numa,
     expertActivations: flags.fastExperts === true ? ('int8' as const) : undefined,
-    speculates: flags.spec === undefined ? undefined : true
+    speculates: flags.spec === undefined ? undefined : true,
+    parts: flags.policy === undefined ? undefined : { policy: flags.policy }
   }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
@@ -110,12 +118,13 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
 export const openFlagged = async (
   flags: ModelFlags & SpeculationFlag,
   output: Output,
-  more: Pick<ModelOptions, 'prefixCacheBytes' | 'onSpan' | 'onRead'> = {}
+  more: Pick<ModelOptions, 'prefixCacheBytes' | 'onSpan' | 'onRead' | 'parts'> = {}
 ): Promise<Model> => {
   if (flags.model === undefined) output.note('k3: no --model given, this is the shipped demo model')
   output.progress('loading …')
   const dir = flags.model === undefined ? modelDir : flags.model
-  const model = await openModel(dir, { ...modelOptions(flags), ...more })
+  const options = modelOptions(flags)
+  const model = await openModel(dir, { ...options, ...more, parts: { ...options.parts, ...more.parts } })
   for (const notice of model.notices) output.note(`k3: ${notice}`)
   output.note(`k3: ${memoryNote(model.memory)}`)
   if (model.expertActivations !== 'exact')

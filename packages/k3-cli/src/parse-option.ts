@@ -85,3 +85,10 @@ export const idList = (text: string): number[] => {
 /** Whether a JSON value is a list of whole numbers of at least 0. */
 export const isTokenIds = (value: unknown): value is number[] =>
   Array.isArray(value) && value.every((id) => Number.isSafeInteger(id) && id >= 0)
+
+/** A share: a decimal number from 0 to below 1. */
+export const share = (text: string): number => {
+  const value = decimal(text)
+  if (value >= 0 && value < 1) return value
+  throw new InvalidArgumentError('Expected a number from 0 to below 1.')
+}

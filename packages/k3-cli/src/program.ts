@@ -10,6 +10,7 @@ import { renderCommand } from './commands/render.js'
 import { selfTestCommand } from './commands/self-test.js'
 import { synthCommand } from './commands/synth.js'
 import { tokensCommand } from './commands/tokens.js'
+import { traceCommand } from './commands/trace.js'
 import { EXIT_HELP } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
@@ -36,6 +37,7 @@ export const program = (terminal: Terminal): Command => {
     inspectCommand,
     planCommand,
     synthCommand,
+    traceCommand,
     selfTestCommand,
     benchCommand
   ]

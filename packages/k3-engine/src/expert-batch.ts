@@ -1,4 +1,4 @@
-import type { ExpertCache, ExpertPlan } from '@k3/moe-cache'
+import type { ExpertCache, ExpertPlan, planUse } from '@k3/moe-cache'
 import { ExpertFlight } from './expert-flight.js'
 import type { ExpertSlots } from './expert-slots.js'
 import type { ExpertBatch } from './interfaces.js'
@@ -10,6 +10,7 @@ export interface BatchRequest {
   readonly layer: number
   /** Distinct experts; how many does not matter. */
   readonly ids: Int32Array
+  readonly use: ReturnType<typeof planUse>
   /** Throws when an expert that was just read is unusable. */
   readonly inspect: (layer: number, expert: number, base: number) => void
   /** Waits for an expert that was read ahead. */
@@ -26,7 +27,7 @@ interface Wave {
 }
 
 /**
- * The experts of one layer. When the cache cannot hold all of them at once they come in waves of half its slots, what is
+ * The experts of one layer. When the cache has no room for all of them at once they come in waves of half of it, what is
  * in memory first, and the next wave is read while the last one is multiplied with: each is read at most once.
  */
 export class DiskBatch implements ExpertBatch {
@@ -34,21 +35,17 @@ export class DiskBatch implements ExpertBatch {
   /** Positions in the ids, in the order in which they are planned; `#planned` of them have been. */
   readonly #order: Int32Array
   readonly #waveLength: number
+  readonly #room: number
   #planned = 0
   readonly #waves: Wave[] = []
 
   constructor(request: BatchRequest) {
-    const { cache, layer, ids } = request
+    const { cache, layer, ids, use } = request
+    const { order, length, room } = cache.waves(layer, ids, use)
     this.#request = request
-    const all = Int32Array.from(ids, (_, i) => i)
-    if (ids.length <= cache.slots) {
-      this.#order = all
-      this.#waveLength = ids.length
-    } else {
-      const isThere = (i: number) => cache.has(layer, ids[i]!)
-      this.#order = Int32Array.of(...all.filter(isThere), ...all.filter((i) => !isThere(i)))
-      this.#waveLength = Math.max(1, Math.floor(cache.slots / 2))
-    }
+    this.#order = order
+    this.#waveLength = length
+    this.#room = room
     this.#planAhead()
   }
 
@@ -89,12 +86,11 @@ export class DiskBatch implements ExpertBatch {
   }
 
   #planAhead(): void {
-    const { cache } = this.#request
     try {
       while (this.#planned < this.#order.length) {
         const open = this.#waves.reduce((sum, { positions }) => sum + positions.length, 0)
         const positions = this.#order.subarray(this.#planned, this.#planned + this.#waveLength)
-        if (open + positions.length > cache.slots) return
+        if (open + positions.length > this.#room) return
         this.#waves.push({ flight: this.#start(positions), positions })
         this.#planned += positions.length
       }
@@ -105,10 +101,11 @@ export class DiskBatch implements ExpertBatch {
   }
 
   #start(positions: Int32Array): ExpertFlight {
-    const { cache, slots, layer, ids, awaitJoined } = this.#request
+    const { cache, slots, layer, ids, use, awaitJoined } = this.#request
     const plan = cache.plan(
       layer,
-      positions.map((i) => ids[i]!)
+      positions.map((i) => ids[i]!),
+      use
     )
     this.#request.count(plan)
     try {

@@ -71,7 +71,7 @@ export class ExpertLookahead {
     this.#prediction = { layer, ids: Array.from(ids), reads }
     const there = ids.filter((expert) => cache.has(layer, expert))
     const room = cache.slots - this.#pending.length - reserve
-    if (there.length > 0 && there.length < room) this.#held = cache.plan(layer, there)
+    if (there.length > 0 && there.length < room) this.#held = cache.plan(layer, there, 'ahead')
     const most = room - there.length
     for (const expert of ids) {
       if (reads.size >= most) return
@@ -123,7 +123,7 @@ export class ExpertLookahead {
 
   #read(layer: number, expert: number, slots: ExpertSlots): void {
     const { cache } = this.#parts
-    const plan = cache.plan(layer, [expert])
+    const plan = cache.plan(layer, [expert], 'ahead')
     try {
       const batch = slots.read(plan, Int32Array.of(0), LOOKAHEAD_URGENCY)
       this.#pending.push({ layer, expert, plan, batch, isInVain: false })

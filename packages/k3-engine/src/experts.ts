@@ -1,4 +1,10 @@
-import { createExpertCache, type EvictionPolicy, type ExpertCache } from '@k3/moe-cache'
+import {
+  createExpertCache,
+  type EvictionPolicy,
+  type ExpertCache,
+  type PolicyName,
+  planUse
+} from '@k3/moe-cache'
 import type { Reader, Region } from '@k3/uring'
 import type { Checkpoint } from './checkpoint/types.js'
 import { DiskBatch } from './expert-batch.js'
@@ -12,7 +18,7 @@ export interface DiskExpertsSettings {
   readonly slots: number
   /** NUMA nodes their memory is spread over. Default: none, it lies where it is touched first. */
   readonly nodes?: readonly number[]
-  readonly policy: 'lru' | 'lfu' | 'layer-lru' | EvictionPolicy
+  readonly policy: PolicyName | EvictionPolicy
   /** Called once for each expert that was read, before anything multiplies with it; throws when it is unusable. */
   readonly inspect: (layer: number, expert: number, base: number) => void
 }
@@ -74,7 +80,7 @@ export class DiskExperts implements ExpertSource {
     if (isFewer) this.#slots.discard(changed)
   }
 
-  begin(layer: number, ids: Int32Array): ExpertBatch {
+  begin(layer: number, ids: Int32Array, tokens: number): ExpertBatch {
     const lookahead = this.#lookahead
     lookahead.claim(layer, ids)
     if (ids.length > this.#cache.slots - lookahead.pending) lookahead.settle()
@@ -83,6 +89,7 @@ export class DiskExperts implements ExpertSource {
       slots: this.#slots,
       layer,
       ids,
+      use: planUse(tokens),
       inspect: this.#settings.inspect,
       awaitJoined: (other, expert) => lookahead.finish(other, expert),
       count: ({ hitCount, joinedCount, missCount }) => {

@@ -33,8 +33,11 @@ export interface ExpertBatch {
 export interface ExpertSource {
   /** The memory all experts are placed in. */
   readonly region: { readonly handle: object; readonly bytes: number }
-  /** Starts reading whatever of the distinct experts `ids` is not resident, and returns at once. Any number of them. */
-  begin(layer: number, ids: Int32Array): ExpertBatch
+  /**
+   * Starts reading whatever of the distinct experts `ids` is not resident, and returns at once. Any number of them.
+   * `tokens` of the sequence ask for them together: for one they are in router order, and many are a piece of a prompt.
+   */
+  begin(layer: number, ids: Int32Array, tokens: number): ExpertBatch
 }
 
 /** What a layer carries from token to token. */

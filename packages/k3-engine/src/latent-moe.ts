@@ -95,7 +95,7 @@ export class LatentMoe implements Layer {
   #runExperts(out: Float32Array, tokens: number): void {
     const { count, experts } = this.#groups
     const wave = this.#wave
-    const reads = this.#source.begin(this.#index, experts.subarray(0, count))
+    const reads = this.#source.begin(this.#index, experts.subarray(0, count), tokens)
     const batch = this.#watch(reads, { arrive: 'experts.wait' })
     try {
       this.#shared(out, tokens)

@@ -1,4 +1,4 @@
-import type { EvictionPolicy } from '@k3/moe-cache'
+import type { EvictionPolicy, PolicyName } from '@k3/moe-cache'
 import type { Activations } from '@k3/mxfp4'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
@@ -78,7 +78,8 @@ export interface ModelOptions {
 
 /** Replacements; each factory is given what it replaces, so that it can wrap it. */
 export interface CustomParts {
-  readonly policy?: EvictionPolicy | 'lru' | 'lfu' | 'layer-lru'
+  /** Which expert gives up its slot. Default: `next-use`. */
+  readonly policy?: EvictionPolicy | PolicyName
   /** What says how much memory others want, asked after each run. Default: PSI and MemAvailable, at most once a second. */
   readonly pressure?: () => PressureReading
   readonly experts?: (builtIn: ExpertSource) => ExpertSource

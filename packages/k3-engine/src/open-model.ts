@@ -24,6 +24,8 @@ import { watchReads } from './watch-reads.js'
 
 // The router's own limit.
 const MOST_PREDICTED = 256
+// The best of the built-in ones below half of the experts a context uses, and close to the best above (docs/EXPERT_CACHE.md).
+const DEFAULT_POLICY = 'next-use'
 
 /**
  * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,
@@ -129,7 +131,7 @@ const openExperts = (
 ): DiskExperts =>
   new DiskExperts(checkpoint, reader, {
     ...place,
-    policy: parts?.policy === undefined ? 'lru' : parts.policy,
+    policy: parts?.policy === undefined ? DEFAULT_POLICY : parts.policy,
     inspect: (layer, expert, base) => mlps.validate(layer, expert, base)
   })
 

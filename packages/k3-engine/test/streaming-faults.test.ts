@@ -77,14 +77,14 @@ describe('a drive that fails', () => {
       }
     )
     for (let i = 0; i < 5; i++) {
-      const batch = source.begin(2, Int32Array.of(1, 2, 3, 4))
+      const batch = source.begin(2, Int32Array.of(1, 2, 3, 4), 1)
       expect(() => drain(batch)).toThrow(/EIO/)
       batch.abort()
     }
     source.expect(2, Int32Array.of(5, 6))
     isBroken = false
     const all = Int32Array.from({ length: 16 }, (_, i) => i)
-    expect(drain(source.begin(2, all))).toEqual([...all])
+    expect(drain(source.begin(2, all, 1))).toEqual([...all])
     source.close()
   })
 

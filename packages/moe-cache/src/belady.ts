@@ -1,26 +1,30 @@
+import { Counters } from './cache-stats.js'
 import { checkInteger, ExpertCacheError } from './errors.js'
 import { IndexedHeap } from './indexed-heap.js'
 import { MAX_EXPERTS, MAX_SLOTS } from './limits.js'
+import { type ReplayStats, withLater } from './replay.js'
 import type { RoutingTrace } from './routing-trace.js'
 
 const NEVER = Number.MAX_SAFE_INTEGER
 
-/** Gives each (layer, expert) of the trace a small number, in order of appearance: [requests]. */
-const numberKeys = (trace: RoutingTrace): Int32Array => {
+/** The requests of a trace: for each, a small number that stands for its (layer, expert), and its record. */
+const requestsOf = (trace: RoutingTrace): { keys: Int32Array; records: Int32Array } => {
   const numberOf = new Map<number, number>()
-  const numbers = new Int32Array(trace.length * trace.topK)
+  const keys: number[] = []
+  const records: number[] = []
   for (let i = 0; i < trace.length; i++) {
-    for (const [j, expert] of trace.expertsAt(i).entries()) {
+    for (const expert of trace.unionAt(i)) {
       const key = trace.layerAt(i) * MAX_EXPERTS + expert
       let number = numberOf.get(key)
       if (number === undefined) {
         number = numberOf.size
         numberOf.set(key, number)
       }
-      numbers[i * trace.topK + j] = number
+      keys.push(number)
+      records.push(i)
     }
   }
-  return numbers
+  return { keys: Int32Array.from(keys), records: Int32Array.from(records) }
 }
 
 /** For each request, the index of the next request of the same key, or NEVER: [requests]. */
@@ -36,13 +40,14 @@ const nextUses = (keys: Int32Array): Float64Array => {
 }
 
 /**
- * Hit rate, 0 to 1, of the policy that knows the future: it evicts the expert whose next use is farthest away. Every
- * real policy stays at or below it, so it says how much is left to win. O(n log slots) for n requests.
+ * Counts of the policy that knows the future: it evicts the expert whose next use is farthest away. Every real policy
+ * stays at or below its `hitRate`, so it says how much is left to win. Requests of a record count one after the other.
+ * O(n log slots) for n requests. `from`: record from which `laterHitRate` counts.
  * Source: L. A. Belady, A study of replacement algorithms for a virtual-storage computer, 1966.
  * @throws ERR_MOE_CACHE_TOO_FEW_SLOTS when there are fewer slots than the trace's topK
  * @throws ERR_MOE_CACHE_ARGUMENT (RangeError) when slots is not a positive integer
  */
-export const belady = (trace: RoutingTrace, slots: number): number => {
+export const belady = (trace: RoutingTrace, slots: number, from = 0): ReplayStats => {
   checkInteger('slots', slots, 1, MAX_SLOTS)
   if (slots < trace.topK) {
     throw new ExpertCacheError(
@@ -51,22 +56,25 @@ export const belady = (trace: RoutingTrace, slots: number): number => {
       { slots, topK: trace.topK }
     )
   }
-  const keys = numberKeys(trace)
+  const { keys, records } = requestsOf(trace)
   const next = nextUses(keys)
   const resident = new IndexedHeap()
   const isResident = new Set<number>()
-  let hits = 0
+  const counters = new Counters()
+  let before = counters.snapshot(slots, 0, 0)
   for (const [i, key] of keys.entries()) {
-    if (isResident.has(key)) hits++
-    else {
-      if (isResident.size === slots) {
-        const farthest = resident.first()
-        resident.remove(farthest)
-        isResident.delete(farthest)
-      }
-      isResident.add(key)
+    if (records[i] === from && records[i - 1] !== from) before = counters.snapshot(slots, isResident.size, 0)
+    const isHit = isResident.has(key)
+    counters.add(trace.layerAt(records[i]!), isHit ? 1 : 0, isHit ? 0 : 1)
+    if (!isHit && isResident.size === slots) {
+      const farthest = resident.first()
+      resident.remove(farthest)
+      isResident.delete(farthest)
+      counters.evictions++
     }
+    isResident.add(key)
     resident.set(key, -next[i]!, key)
   }
-  return keys.length === 0 ? 0 : hits / keys.length
+  const whole = counters.snapshot(slots, isResident.size, 0)
+  return withLater(whole, from >= trace.length ? whole : before)
 }

@@ -8,7 +8,9 @@
 export interface EvictionPolicy {
   /**
    * `slot` holds, or has just been claimed for, this (layer, expert) and is in use until its `release`. It may be
-   * touched again before that, by a second plan. `rank` is the position in the planned ids, 0 = best router score.
+   * touched again before that, by a second plan. `rank`: 0 to topK − 1, the place in the router's order for one token; topK when
+   * several tokens used it; -1 when it is only expected, ahead of its layer's turn. What only a prompt uses the policy is
+   * not told of.
    */
   touch(slot: number, layer: number, expert: number, rank: number): void
   /** The last user of `slot` is done: it may be evicted from now on, or, when not `resident`, it is to be forgotten. */

@@ -3,10 +3,9 @@ import { badArgument, checkInteger, ExpertCacheError } from './errors.js'
 import type { EvictionPolicy } from './eviction-policy.js'
 import { type ExpertPlan, OpenPlan, PlanArrays } from './expert-plan.js'
 import { grownFloat } from './growable.js'
-import { layerLru } from './layer-lru.js'
-import { lfu } from './lfu.js'
 import { MAX_EXPERTS, MAX_LAYERS, MAX_SLOTS } from './limits.js'
-import { lru } from './lru.js'
+import { checkUse, type PlanUse } from './plan-use.js'
+import { type PolicyName, resolvePolicy } from './policies.js'
 import { SlotStore } from './slot-store.js'
 
 /** What `createExpertCache` needs to know. */
@@ -16,17 +15,10 @@ export interface ExpertCacheOptions {
   /** Experts the router picks for one token: the smallest plan that must always fit. */
   readonly topK: number
   /** A built-in policy by name, or your own; an own one serves a single cache. */
-  readonly policy: 'lru' | 'lfu' | 'layer-lru' | EvictionPolicy
+  readonly policy: PolicyName | EvictionPolicy
 }
 
-const BUILT_IN = { lru, lfu, 'layer-lru': layerLru }
-
-const resolvePolicy = (policy: ExpertCacheOptions['policy']): EvictionPolicy => {
-  if (typeof policy === 'object' && policy !== null) return policy
-  if (Object.hasOwn(BUILT_IN, policy)) return BUILT_IN[policy]()
-  const names = Object.keys(BUILT_IN).join(', ')
-  throw badArgument(`policy must be one of ${names} or an EvictionPolicy, found ${String(policy)}`)
-}
+const EXPECTED = -1
 
 /** Which expert sits in which slot. Made by `createExpertCache`; knows numbers only, no bytes and no files. */
 export class ExpertCache {
@@ -45,7 +37,7 @@ export class ExpertCache {
     checkInteger('slots', slots, 1, MAX_SLOTS)
     this.#topK = topK
     this.#refuseBelowTopK(slots)
-    this.#store = new SlotStore(resolvePolicy(policy))
+    this.#store = new SlotStore(resolvePolicy(policy, topK), topK)
     this.#store.grow(slots)
   }
 
@@ -55,29 +47,57 @@ export class ExpertCache {
   }
 
   /**
+   * The most experts a plan of a prompt can miss without evicting what the policy keeps: slots that are free or hold
+   * what a prompt left, or else an eighth of all, at least topK.
+   */
+  get scanSlots(): number {
+    return this.#store.scanSlots
+  }
+
+  /**
    * Pins the experts of `layer` that are in the cache, and only then claims a slot for each one that is not.
    *
-   * `ids`: [1..slots] distinct experts, best router score first (the position is the rank the policy sees). Several
-   * plans may be open; a slot stays pinned until the last of them is closed. Close each plan with `commit` or `abort`.
-   * A refusal leaves the cache as it was.
+   * `ids`: [1..slots] distinct experts; `use`: who asks for them (`PlanUse`). What a prompt misses is kept beside the
+   * policy and gives way first, the latest before the others, until another use finds it. Several plans may be open; a
+   * slot stays pinned until the last of them is closed.
+   * Close each plan with `commit` or `abort`. A refusal leaves the cache as it was.
    * @throws ERR_MOE_CACHE_UNION_TOO_LARGE when there are more ids than slots: plan them in slices of at most `slots`
    * @throws ERR_MOE_CACHE_ALL_PINNED when open plans leave too few slots for the misses: close one, then plan again
-   * @throws ERR_MOE_CACHE_ARGUMENT (RangeError) when an id repeats, no id is given, or a number is out of range
+   * @throws ERR_MOE_CACHE_ARGUMENT (RangeError) when an id repeats, no id is given, a number or the use is out of range
    * @throws ERR_MOE_CACHE_POLICY when a custom policy chooses a slot it may not; experts evicted before that stay so
    */
-  plan(layer: number, ids: ArrayLike<number>): ExpertPlan {
+  plan(layer: number, ids: ArrayLike<number>, use: PlanUse = 'token'): ExpertPlan {
     this.#checkRequest(layer, ids)
+    checkUse(use)
     const plan = new OpenPlan(layer, this.#takeArrays(ids.length))
     this.#locate(plan, ids)
     this.#refuseWhenPinned(plan)
     for (let i = 0; i < plan.count; i++) {
-      if (plan.slots[i] !== -1) this.#store.pin(plan.slots[i]!, i)
+      if (plan.slots[i] !== -1) this.#store.pin(plan.slots[i]!, this.#rank(i, use), use === 'prompt')
     }
     this.#openPlans.add(plan)
-    this.#claimMisses(plan)
+    this.#claimMisses(plan, use)
     this.#counters.joined += plan.joinedCount
     this.#counters.add(layer, plan.hitCount + plan.joinedCount, plan.missCount)
     return plan
+  }
+
+  /**
+   * How to plan more ids than there is room for. `order`: the positions in `ids`, what is resident first so that no
+   * earlier wave evicts it; plan them `length` at a time, and keep at most `room` in open plans, so that a wave can be
+   * read while the one before is used. Changes nothing. For a prompt the room is `scanSlots`.
+   */
+  waves(
+    layer: number,
+    ids: ArrayLike<number>,
+    use: PlanUse
+  ): { order: Int32Array; length: number; room: number } {
+    const room = use === 'prompt' ? this.scanSlots : this.slots
+    const order = Int32Array.from(ids, (_, i) => i)
+    if (ids.length <= room) return { order, length: ids.length, room }
+    const isThere = (i: number): boolean => this.has(layer, ids[i]!)
+    const sorted = Int32Array.of(...order.filter(isThere), ...order.filter((i) => !isThere(i)))
+    return { order: sorted, length: Math.max(1, Math.floor(room / 2)), room }
   }
 
   /**
@@ -195,6 +215,12 @@ export class ExpertCache {
     return new PlanArrays(Math.max(count, this.#topK))
   }
 
+  /** What the policy is told of position i. */
+  #rank(i: number, use: PlanUse): number {
+    if (use === 'token') return i
+    return use === 'ahead' ? EXPECTED : this.#topK
+  }
+
   /** Sorts the ids into hits, joined and misses; touches nothing. */
   #locate(plan: OpenPlan, ids: ArrayLike<number>): void {
     plan.count = ids.length
@@ -225,13 +251,14 @@ export class ExpertCache {
     )
   }
 
-  #claimMisses(plan: OpenPlan): void {
+  #claimMisses(plan: OpenPlan, use: PlanUse): void {
     const before = this.#store.resident
     let claimed = 0
     try {
       for (; claimed < plan.missCount; claimed++) {
         const i = plan.misses[claimed]!
-        plan.slots[i] = this.#store.claim(plan.layer, plan.experts[i]!, i)
+        const rank = this.#rank(i, use)
+        plan.slots[i] = this.#store.claim(plan.layer, plan.experts[i]!, rank, use === 'prompt')
       }
     } catch (error) {
       this.#openPlans.delete(plan)

@@ -4,6 +4,12 @@ import { MAX_EXPERTS, MAX_LAYERS } from './limits.js'
 
 const PAIR_BYTES = 8
 
+/** What messages call a record, and its numbers. */
+interface Place {
+  readonly where: string
+  readonly fields: Readonly<Record<string, number>>
+}
+
 const malformed = (message: string, fields: Readonly<Record<string, number>>): ExpertCacheError =>
   new ExpertCacheError('ERR_MOE_CACHE_TRACE', message, fields)
 
@@ -21,14 +27,15 @@ const parseLine = (text: string, line: number): Record<string, unknown> => {
 }
 
 /**
- * What a router chose, in order: records of (layer, topK distinct experts, best score first).
- *
- * The binary form is the records' (layer, expert) pairs as little-endian int32 with no header, 8 bytes a pair.
+ * What a router chose, in order: records of a layer and, for each token that went through it together, topK distinct
+ * experts, best score first.
  */
 export class RoutingTrace {
   readonly topK: number
   #layers = new Int32Array(0)
-  /** [length, topK] */
+  /** [length + 1] tokens before each record */
+  #starts = new Int32Array(1)
+  /** [tokens of all records, topK] */
   #experts = new Int32Array(0)
   #length = 0
 
@@ -39,10 +46,10 @@ export class RoutingTrace {
   }
 
   /**
-   * Reads the binary form.
+   * Reads bare pairs: (layer, expert) as little-endian int32, no header, topK pairs a record of one token.
    * @throws ERR_MOE_CACHE_TRACE when it is not whole records of topK distinct experts of one layer
    */
-  static fromBytes(bytes: Uint8Array, topK: number): RoutingTrace {
+  static fromPairs(bytes: Uint8Array, topK: number): RoutingTrace {
     const trace = new RoutingTrace(topK)
     const recordBytes = PAIR_BYTES * topK
     if (bytes.byteLength % recordBytes !== 0) {
@@ -67,7 +74,7 @@ export class RoutingTrace {
         }
         ids[i] = view.getInt32(offsetBytes + 4, true)
       }
-      trace.#append(layer, ids, `the record at byte ${start}`, { offsetBytes: start })
+      trace.#append(layer, ids, 1, { where: `the record at byte ${start}`, fields: { offsetBytes: start } })
     }
     return trace
   }
@@ -93,7 +100,9 @@ export class RoutingTrace {
       if (!Array.isArray(experts) || experts.length !== layers.length) {
         throw malformed(`line ${line} of the trace must hold experts of ${layers.length} layers`, { line })
       }
-      for (const [j, ids] of experts.entries()) trace.#append(layers[j], ids, `line ${line}`, { line })
+      for (const [j, ids] of experts.entries()) {
+        trace.#append(layers[j], ids, 1, { where: `line ${line}`, fields: { line } })
+      }
     }
     return trace
   }
@@ -109,35 +118,39 @@ export class RoutingTrace {
     return this.#layers[i]!
   }
 
-  /** [topK] experts of record i, best score first; a view into the trace. */
+  /** Tokens of record i. */
+  tokensAt(i: number): number {
+    checkInteger('i', i, 0, this.#length - 1)
+    return this.#starts[i + 1]! - this.#starts[i]!
+  }
+
+  /** [tokens, topK] experts of record i, best score first; a view into the trace. */
   expertsAt(i: number): Int32Array {
     checkInteger('i', i, 0, this.#length - 1)
-    return this.#experts.subarray(i * this.topK, (i + 1) * this.topK)
+    return this.#experts.subarray(this.#starts[i]! * this.topK, this.#starts[i + 1]! * this.topK)
+  }
+
+  /** The distinct experts of record i as an engine asks for them: the router's order for one token, ascending otherwise. */
+  unionAt(i: number): Int32Array {
+    const experts = this.expertsAt(i)
+    return this.tokensAt(i) === 1 ? experts : Int32Array.from(new Set(experts)).sort()
   }
 
   /**
-   * Appends what the router chose for one token in one layer. `ids`: [topK] distinct, best score first; copied.
+   * Appends what the router of a layer chose for tokens that went through it together. `ids`: [tokens, topK], distinct
+   * for a token, best score first; copied.
    * @throws ERR_MOE_CACHE_TRACE when it is not
    */
-  record(layer: number, ids: ArrayLike<number>): void {
-    this.#append(layer, ids, `record ${this.#length}`, { record: this.#length })
-  }
-
-  /** The binary form. */
-  toBytes(): Uint8Array {
-    const bytes = new Uint8Array(this.#length * this.topK * PAIR_BYTES)
-    const view = new DataView(bytes.buffer)
-    for (let i = 0; i < this.#length * this.topK; i++) {
-      view.setInt32(i * PAIR_BYTES, this.#layers[Math.floor(i / this.topK)]!, true)
-      view.setInt32(i * PAIR_BYTES + 4, this.#experts[i]!, true)
-    }
-    return bytes
+  record(layer: number, ids: ArrayLike<number>, tokens = 1): void {
+    const record = this.#length
+    this.#append(layer, ids, tokens, { where: `record ${record}`, fields: { record } })
   }
 
   /**
    * Decoding order from a layer-major recording (all positions of a layer, then the next layer), as an engine without
    * a state cache makes by running the whole prompt again for each token. Such a recording repeats every earlier
    * position in each sweep, so only the last sweep is kept; replaying the rest would credit the cache with re-reads.
+   * Records are of one token each.
    * @throws ERR_MOE_CACHE_TRACE when the last sweep has not the same number of positions in each layer
    */
   lastSweepInDecodeOrder(): RoutingTrace {
@@ -164,26 +177,31 @@ export class RoutingTrace {
     return sweep
   }
 
-  #append(layer: unknown, ids: unknown, where: string, fields: Readonly<Record<string, number>>): void {
-    const at = this.#length * this.topK
-    this.#layers = grown(this.#layers, this.#length + 1, 0)
-    this.#experts = grown(this.#experts, at + this.topK, 0)
+  #append(layer: unknown, ids: unknown, tokens: number, { where, fields }: Place): void {
     if (!isBelow(layer, MAX_LAYERS)) {
       throw malformed(`${where} has layer ${String(layer)}, expected 0 to ${MAX_LAYERS - 1}`, fields)
     }
     const list = Array.isArray(ids) || ids instanceof Int32Array ? ids : []
-    if (list.length !== this.topK) {
-      throw malformed(`${where} must have ${this.topK} experts, found ${list.length}`, fields)
+    if (list.length !== tokens * this.topK || tokens < 1) {
+      throw malformed(`${where} must have ${this.topK} experts a token, found ${list.length}`, fields)
     }
-    for (const [i, expert] of list.entries()) {
-      if (!isBelow(expert, MAX_EXPERTS) || list.indexOf(expert) !== i) {
-        throw malformed(
-          `${where} must have distinct experts from 0 to ${MAX_EXPERTS - 1}, found ${String(expert)}`,
-          fields
-        )
+    const start = this.#starts[this.#length]!
+    this.#layers = grown(this.#layers, this.#length + 1, 0)
+    this.#starts = grown(this.#starts, this.#length + 2, 0)
+    this.#experts = grown(this.#experts, (start + tokens) * this.topK, 0)
+    for (let token = 0; token < tokens; token++) {
+      const chosen = list.slice(token * this.topK, (token + 1) * this.topK)
+      for (const [i, expert] of chosen.entries()) {
+        if (!isBelow(expert, MAX_EXPERTS) || chosen.indexOf(expert) !== i) {
+          throw malformed(
+            `${where} must have distinct experts from 0 to ${MAX_EXPERTS - 1}, found ${String(expert)}`,
+            fields
+          )
+        }
+        this.#experts[(start + token) * this.topK + i] = expert
       }
-      this.#experts[at + i] = expert
     }
     this.#layers[this.#length++] = layer
+    this.#starts[this.#length] = start + tokens
   }
 }

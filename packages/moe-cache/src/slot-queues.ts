@@ -2,49 +2,82 @@ import { grown } from './growable.js'
 
 const NONE = -1
 
-/** Doubly linked queues over slot numbers, several in the same two arrays: a slot is in at most one. All O(1). */
+/** Slots and the queues they stand in share one numbering of links: slot s is 2 s, the two ends of queue q are 2 q + 1. */
+const nodeOf = (slot: number): number => 2 * slot
+const endOf = (queue: number): number => 2 * queue + 1
+
+/**
+ * Queues over slot numbers, several in the same two arrays: a slot is in at most one. Each is a circle closed by a node
+ * of its own, so that a slot leaves and a whole queue moves without asking which queue it is. All O(1).
+ */
 export class SlotQueues {
   #previous = new Int32Array(0)
   #next = new Int32Array(0)
-  #queueOf = new Int32Array(0)
-  #first = new Int32Array(0)
-  #last = new Int32Array(0)
 
-  /** The oldest slot of the queue, or -1. */
+  /** The slot that was appended first, or -1. */
   first(queue: number): number {
-    return queue < this.#first.length ? this.#first[queue]! : NONE
+    return this.#slotAt(queue, this.#next)
+  }
+
+  /** The slot that was appended last, or -1. */
+  last(queue: number): number {
+    return this.#slotAt(queue, this.#previous)
   }
 
   /** Puts a slot that is in no queue at the end of this one. */
   append(queue: number, slot: number): void {
-    this.#reserve(queue, slot)
-    const last = this.#last[queue]!
-    this.#previous[slot] = last
-    this.#next[slot] = NONE
-    this.#queueOf[slot] = queue
-    if (last === NONE) this.#first[queue] = slot
-    else this.#next[last] = slot
-    this.#last[queue] = slot
+    const end = this.#openEnd(queue)
+    const node = nodeOf(slot)
+    this.#reserve(node)
+    const last = this.#previous[end]!
+    this.#link(last, node)
+    this.#link(node, end)
   }
 
   /** Takes the slot out of the queue it is in; a slot in none is left alone. */
   remove(slot: number): void {
-    const queue = slot < this.#queueOf.length ? this.#queueOf[slot]! : NONE
-    if (queue === NONE) return
-    const previous = this.#previous[slot]!
-    const next = this.#next[slot]!
-    if (previous === NONE) this.#first[queue] = next
-    else this.#next[previous] = next
-    if (next === NONE) this.#last[queue] = previous
-    else this.#previous[next] = previous
-    this.#queueOf[slot] = NONE
+    const node = nodeOf(slot)
+    if (node >= this.#next.length || this.#next[node] === NONE) return
+    this.#link(this.#previous[node]!, this.#next[node]!)
+    this.#next[node] = NONE
   }
 
-  #reserve(queue: number, slot: number): void {
-    this.#previous = grown(this.#previous, slot + 1, NONE)
-    this.#next = grown(this.#next, slot + 1, NONE)
-    this.#queueOf = grown(this.#queueOf, slot + 1, NONE)
-    this.#first = grown(this.#first, queue + 1, NONE)
-    this.#last = grown(this.#last, queue + 1, NONE)
+  /** Whether the slot is in a queue. */
+  holds(slot: number): boolean {
+    const node = nodeOf(slot)
+    return node < this.#next.length && this.#next[node] !== NONE
+  }
+
+  /** Puts all slots of `from` at the end of `to`, in their order. */
+  move(from: number, to: number): void {
+    if (this.first(from) === NONE) return
+    const source = this.#openEnd(from)
+    const target = this.#openEnd(to)
+    this.#link(this.#previous[target]!, this.#next[source]!)
+    this.#link(this.#previous[source]!, target)
+    this.#link(source, source)
+  }
+
+  #slotAt(queue: number, direction: Int32Array): number {
+    const end = endOf(queue)
+    if (end >= direction.length || direction[end] === NONE || direction[end] === end) return NONE
+    return direction[end]! / 2
+  }
+
+  #openEnd(queue: number): number {
+    const end = endOf(queue)
+    this.#reserve(end)
+    if (this.#next[end] === NONE) this.#link(end, end)
+    return end
+  }
+
+  #link(left: number, right: number): void {
+    this.#next[left] = right
+    this.#previous[right] = left
+  }
+
+  #reserve(node: number): void {
+    this.#previous = grown(this.#previous, node + 1, NONE)
+    this.#next = grown(this.#next, node + 1, NONE)
   }
 }

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  belady,
-  createExpertCache,
-  type EvictionPolicy,
-  ExpertCacheError,
-  RoutingTrace
-} from '../src/index.js'
+import { createExpertCache, type EvictionPolicy, ExpertCacheError } from '../src/index.js'
+import { belady, RoutingTrace } from '../src/traces.js'
 import { answer, range } from './support.js'
 
 const caught = (action: () => unknown): unknown => {
@@ -162,6 +157,7 @@ describe('expert cache refuses', () => {
       () => cache.plan(0, [-1]),
       () => cache.plan(0, [65536]),
       () => cache.plan(0, [0.5]),
+      () => cache.plan(0, [1], 'scan' as 'token'),
       () => new RoutingTrace(0),
       () => new RoutingTrace(2).expertsAt(0),
       () => belady(new RoutingTrace(2), 0)

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { createExpertCache, type EvictionPolicy, type ExpertCacheOptions } from '../src/index.js'
+import { createExpertCache, type EvictionPolicy, policyNames } from '../src/index.js'
 import { answer, range, slotsOf } from './support.js'
 
-const policies: ExpertCacheOptions['policy'][] = ['lru', 'lfu', 'layer-lru']
-
-describe.each(policies)('expert cache (%s)', (policy) => {
+describe.each(policyNames)('expert cache (%s)', (policy) => {
   test('keeps the hits of a plan when all else is replaced, with exactly topK slots', () => {
     const cache = createExpertCache({ slots: 16, topK: 16, policy })
     cache.commit(cache.plan(0, range(16)))

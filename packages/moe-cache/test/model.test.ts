@@ -1,24 +1,33 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, test } from 'vitest'
-import { createExpertCache, type ExpertCache, ExpertCacheError, type ExpertPlan } from '../src/index.js'
-import { NaiveCache, type NaivePlan, type PolicyName } from './naive-cache.js'
+import {
+  createExpertCache,
+  type ExpertCache,
+  ExpertCacheError,
+  type ExpertPlan,
+  type PolicyName,
+  policyNames
+} from '../src/index.js'
+import type { PlanUse } from '../src/plan-use.js'
+import { NaiveCache, type NaivePlan } from './naive-cache.js'
 
 const TOP_K = 3
 const LAYERS = 4
 const EXPERTS = 8
 
 type Step =
-  | { readonly act: 'plan'; readonly layer: number; readonly ids: number[] }
+  | { readonly act: 'plan'; readonly layer: number; readonly ids: number[]; readonly use: PlanUse }
   | { readonly act: 'commit' | 'abort'; readonly which: number }
   | { readonly act: 'resize'; readonly slots: number }
   | { readonly act: 'clear' }
 
 const ids = fc.uniqueArray(fc.integer({ min: 0, max: EXPERTS - 1 }), { minLength: 1, maxLength: 6 })
 const layer = fc.integer({ min: 0, max: LAYERS - 1 })
+const use = fc.constantFrom<PlanUse>('token', 'token', 'tokens', 'prompt', 'ahead')
 const which = fc.nat(3)
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ act: fc.constant('plan'), layer, ids }) },
+  { weight: 8, arbitrary: fc.record({ act: fc.constant('plan'), layer, ids, use }) },
   { weight: 10, arbitrary: fc.record({ act: fc.constant('commit'), which }) },
   { weight: 2, arbitrary: fc.record({ act: fc.constant('abort'), which }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('resize'), slots: fc.integer({ min: 1, max: 20 }) }) },
@@ -56,18 +65,18 @@ class Bench {
   }
 
   run(step: Step): void {
-    if (step.act === 'plan') this.plan(step.layer, step.ids)
+    if (step.act === 'plan') this.plan(step)
     else if (step.act === 'resize') this.resize(step.slots)
     else if (step.act === 'clear') this.clear()
     else if (this.open.length > 0) this.close(step.act, this.open[step.which % this.open.length]!)
     this.checkState()
   }
 
-  plan(layer: number, ids: number[]): void {
-    const naive = this.naive.plan(layer, ids)
+  plan({ layer, ids, use }: Extract<Step, { act: 'plan' }>): void {
+    const naive = this.naive.plan(layer, ids, use)
     let real: ExpertPlan | undefined
     const code = codeOf(() => {
-      real = this.cache.plan(layer, ids)
+      real = this.cache.plan(layer, ids, use)
     })
     assert.equal(code, typeof naive === 'string' ? naive : undefined)
     if (typeof naive === 'string' || real === undefined) return
@@ -177,10 +186,11 @@ class Bench {
     assert.deepEqual(keys, this.naive.resident.sort())
     assert.equal(resident, keys.length)
     assert.equal(this.usable.size, slots)
+    assert.equal(this.cache.scanSlots, this.naive.scanSlots)
   }
 }
 
-describe.each<PolicyName>(['lru', 'lfu', 'layer-lru'])('%s cache', (policy) => {
+describe.each(policyNames)('%s cache', (policy) => {
   test('equals the naive cache after every step of any session', () => {
     fc.assert(
       fc.property(

@@ -1,13 +1,11 @@
-/** The cache as one would write it first: a Map, a list of plans, and a full scan for each victim. */
+import type { PolicyName } from '../src/index.js'
+import type { PlanUse } from '../src/plan-use.js'
+import { type Held, type NaivePolicy, naivePolicy } from './naive-policies.js'
 
-export type PolicyName = 'lru' | 'lfu' | 'layer-lru'
-
-interface Entry {
-  readonly layer: number
-  readonly expert: number
-  pins: number
+interface Entry extends Held {
   filling: boolean
-  releasedAt: number
+  /** Only scans have used it: the policy knows nothing of it. */
+  passing: boolean
 }
 
 export interface NaivePlan {
@@ -19,6 +17,7 @@ export interface NaivePlan {
   readonly entries: Entry[]
 }
 
+/** The cache as one would write it first: a Map, a list of plans, and a full scan for each victim. */
 export class NaiveCache {
   slots: number
   hits = 0
@@ -26,16 +25,15 @@ export class NaiveCache {
   evictions = 0
   readonly open: NaivePlan[] = []
   readonly #topK: number
-  readonly #policy: PolicyName
+  readonly #policy: NaivePolicy
   readonly #entries = new Map<string, Entry>()
   readonly #lost = new Set<Entry>()
-  readonly #uses = new Map<string, number>()
   #clock = 0
 
   constructor(slots: number, topK: number, policy: PolicyName) {
     this.slots = slots
     this.#topK = topK
-    this.#policy = policy
+    this.#policy = naivePolicy(policy, topK)
   }
 
   get pinned(): number {
@@ -46,7 +44,7 @@ export class NaiveCache {
     return [...this.#entries].filter(([, entry]) => !entry.filling).map(([key]) => key)
   }
 
-  plan(layer: number, ids: readonly number[]): NaivePlan | string {
+  plan(layer: number, ids: readonly number[], use: PlanUse): NaivePlan | string {
     if (ids.length > this.slots) return 'ERR_MOE_CACHE_UNION_TOO_LARGE'
     const found = ids.map((expert) => this.#entries.get(`${layer}:${expert}`))
     const newPins = found.filter((entry) => entry?.pins === 0).length
@@ -54,9 +52,11 @@ export class NaiveCache {
     if (missing > this.slots - this.pinned - newPins) return 'ERR_MOE_CACHE_ALL_PINNED'
 
     const plan: NaivePlan = { layer, hits: [], joined: [], misses: [], entries: [] }
-    for (const entry of found) if (entry !== undefined) this.#pin(entry)
+    const isScan = use === 'prompt'
+    const rank = (i: number): number => ({ token: i, tokens: this.#topK, prompt: this.#topK, ahead: -1 })[use]
+    for (const [i, entry] of found.entries()) if (entry !== undefined) this.#pin(entry, rank(i), isScan)
     for (const [i, expert] of ids.entries()) {
-      const entry = found[i] ?? this.#claim(layer, expert)
+      const entry = found[i] ?? this.#claim(layer, expert, rank(i), isScan)
       if (found[i] === undefined) plan.misses.push(entry)
       else (entry.filling ? plan.joined : plan.hits).push(entry)
       plan.entries.push(entry)
@@ -88,65 +88,66 @@ export class NaiveCache {
     this.open.splice(this.open.indexOf(plan), 1)
   }
 
+  get scanSlots(): number {
+    const passing = [...this.#entries.values()].filter((entry) => entry.passing && entry.pins === 0)
+    return Math.max(this.#scanShare, this.slots - this.#entries.size - this.#lost.size + passing.length)
+  }
+
   resize(slots: number): string | undefined {
     if (slots < this.#topK) return 'ERR_MOE_CACHE_TOO_FEW_SLOTS'
     if (slots < this.pinned) return 'ERR_MOE_CACHE_IN_USE'
     this.slots = slots
-    while (this.#entries.size + this.#lost.size > slots) this.#evict(-1)
+    while (this.#entries.size + this.#lost.size > slots) this.#evict(-1, false)
     return undefined
   }
 
   clear(): string | undefined {
     if (this.open.length > 0) return 'ERR_MOE_CACHE_IN_USE'
-    this.#entries.clear()
+    while (this.#entries.size > 0) this.#evict(-1, false)
     this.hits = this.misses = this.evictions = 0
     return undefined
   }
 
-  #claim(layer: number, expert: number): Entry {
-    if (this.#entries.size + this.#lost.size >= this.slots) this.#evict(layer)
-    const entry = { layer, expert, pins: 0, filling: true, releasedAt: 0 }
+  get #scanShare(): number {
+    return Math.max(this.#topK, Math.floor(this.slots / 8))
+  }
+
+  #claim(layer: number, expert: number, rank: number, isScan: boolean): Entry {
+    if (this.#entries.size + this.#lost.size >= this.slots) this.#evict(layer, isScan)
+    const entry = { layer, expert, pins: 1, filling: true, releasedAt: 0, passing: isScan }
     this.#entries.set(`${layer}:${expert}`, entry)
-    this.#pin(entry)
+    if (!isScan) this.#policy.use(entry, true, rank)
     return entry
   }
 
-  #pin(entry: Entry): void {
-    const key = `${entry.layer}:${entry.expert}`
+  #pin(entry: Entry, rank: number, isScan: boolean): void {
     entry.pins++
-    this.#uses.set(key, (this.#uses.get(key) ?? 0) + 1)
+    if (entry.passing && isScan) return
+    this.#policy.use(entry, entry.passing, rank)
+    entry.passing = false
   }
 
   #unpin(entry: Entry): void {
     if (--entry.pins > 0) return
     entry.releasedAt = this.#clock++
-    this.#lost.delete(entry)
+    const isLost = this.#lost.delete(entry)
+    if (entry.passing) return
+    if (isLost) this.#policy.gone(entry)
+    else this.#policy.release(entry)
   }
 
-  #evict(layer: number): void {
-    const released = [...this.#entries].filter(([, entry]) => entry.pins === 0)
-    const donor = this.#donor(
-      released.map(([, entry]) => entry.layer),
-      layer
-    )
-    const cost = ([key, entry]: [string, Entry]): number[] => {
-      if (this.#policy === 'lfu') return [this.#uses.get(key)!, entry.releasedAt]
-      if (this.#policy === 'lru') return [entry.releasedAt]
-      return [entry.layer === donor ? 0 : 1, entry.releasedAt]
-    }
-    released.sort((a, b) => {
-      const [left, right] = [cost(a), cost(b)]
-      return left[0]! - right[0]! || (left[1] ?? 0) - (right[1] ?? 0)
-    })
-    this.#entries.delete(released[0]![0])
+  /** What is passing goes first, the latest before the others; a scan takes more only below its share. */
+  #evict(layer: number, isScan: boolean): void {
+    const all = [...this.#entries.values()]
+    const passing = all.filter((entry) => entry.passing && entry.pins === 0)
+    const held = [...all, ...this.#lost].filter((entry) => entry.passing).length
+    const canTake = all.some((entry) => !entry.passing && entry.pins === 0)
+    const takes = passing.length === 0 || (isScan && held < this.#scanShare && canTake)
+    const entry = takes
+      ? this.#policy.victim(layer)
+      : passing.reduce((latest, each) => (each.releasedAt > latest.releasedAt ? each : latest))
+    if (takes) this.#policy.gone(entry)
+    this.#entries.delete(`${entry.layer}:${entry.expert}`)
     this.evictions++
-  }
-
-  /** The layer that holds most, the asking one or else the lowest on a tie, of those that have a released slot. */
-  #donor(layers: readonly number[], asking: number): number {
-    const held = (layer: number): number =>
-      [...this.#entries.values(), ...this.#lost].filter((entry) => entry.layer === layer).length
-    const order = (layer: number): number => (layer === asking ? -1 : layer)
-    return [...layers].sort((a, b) => held(b) - held(a) || order(a) - order(b))[0]!
   }
 }

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { belady, RoutingTrace, replay } from '../src/index.js'
+import { policyNames } from '../src/index.js'
+import { belady, RoutingTrace, replay } from '../src/traces.js'
 
-const policies = ['lru', 'lfu', 'layer-lru'] as const
 const percent = (rate: number): number => Math.round(rate * 1000) / 10
 
-const shared = RoutingTrace.fromBytes(
+const shared = RoutingTrace.fromPairs(
   readFileSync(new URL('../../../fixtures/traces/expert_trace.bin', import.meta.url)),
   16
 ).lastSweepInDecodeOrder()
@@ -51,7 +51,7 @@ describe('belady', () => {
     [2048, 43.3],
     [4096, 43.3]
   ])('equals the published rate of the shared trace with %i slots', (slots, rate) => {
-    expect(percent(belady(shared, slots))).toBe(rate)
+    expect(percent(belady(shared, slots).hitRate)).toBe(rate)
   })
 
   test('equals an exhaustive search on small traces', () => {
@@ -60,7 +60,7 @@ describe('belady', () => {
       fc.property(keys, fc.integer({ min: 1, max: 3 }), (experts, slots) => {
         const trace = new RoutingTrace(1)
         for (const expert of experts) trace.record(0, [expert])
-        expect(belady(trace, slots)).toBeCloseTo(bestHits(keysOf(trace), slots) / experts.length, 12)
+        expect(belady(trace, slots).hitRate).toBeCloseTo(bestHits(keysOf(trace), slots) / experts.length, 12)
       }),
       { seed: 20 }
     )
@@ -73,11 +73,11 @@ describe('belady', () => {
       fc.property(
         records,
         fc.integer({ min: 3, max: 20 }),
-        fc.constantFrom(...policies),
+        fc.constantFrom(...policyNames),
         (steps, slots, policy) => {
           const trace = new RoutingTrace(3)
           for (const [layer, experts] of steps) trace.record(layer, experts)
-          expect(replay(trace, { slots, policy }).hitRate).toBeLessThanOrEqual(belady(trace, slots))
+          expect(replay(trace, { slots, policy }).hitRate).toBeLessThanOrEqual(belady(trace, slots).hitRate)
         }
       ),
       { seed: 20, numRuns: 300 }
@@ -85,7 +85,7 @@ describe('belady', () => {
   })
 
   test('is 0 on an empty trace', () => {
-    expect(belady(new RoutingTrace(2), 2)).toBe(0)
+    expect(belady(new RoutingTrace(2), 2).hitRate).toBe(0)
   })
 })
 
@@ -101,28 +101,48 @@ describe('replay', () => {
   })
 
   test.each([
-    [512, { lru: 0, lfu: 8.8, 'layer-lru': 6.5 }],
-    [1472, { lru: 31.5, lfu: 19.3, 'layer-lru': 31.5 }],
-    [4096, { lru: 39.5, lfu: 39.9, 'layer-lru': 40.1 }]
-  ])('gives the rates of the README for the shared trace with %i slots', (slots, rates) => {
-    for (const policy of policies) {
+    [512, { lru: 0, lfu: 8.8, 'layer-lru': 6.5, 's3-fifo': 0, 'next-use': 15.1 }],
+    [1024, { lru: 0, lfu: 15, 'layer-lru': 16.6, 's3-fifo': 12.7, 'next-use': 24.9 }],
+    [1472, { lru: 31.5, lfu: 19.3, 'layer-lru': 31.5, 's3-fifo': 21.5, 'next-use': 30.5 }],
+    [2048, { lru: 31.5, lfu: 27.8, 'layer-lru': 34.3, 's3-fifo': 24.2, 'next-use': 34.4 }],
+    [4096, { lru: 39.5, lfu: 39.9, 'layer-lru': 40.1, 's3-fifo': 39.3, 'next-use': 39.8 }]
+  ])('gives known rates for the shared trace with %i slots', (slots, rates) => {
+    for (const policy of policyNames) {
       const { hitRate } = replay(shared, { slots, policy })
       expect([policy, percent(hitRate)]).toEqual([policy, rates[policy]])
-      expect(hitRate).toBeLessThanOrEqual(belady(shared, slots))
+      expect(hitRate).toBeLessThanOrEqual(belady(shared, slots).hitRate)
     }
   })
 
   test.each([
-    [48, { lru: 31.2, lfu: 26.1, 'layer-lru': 31.2 }, 58.1],
-    [96, { lru: 52.7, lfu: 52.2, 'layer-lru': 59.4 }, 81.5]
-  ])('gives the rates of the README for the demo trace with %i slots', (slots, rates, best) => {
-    expect(percent(belady(demo, slots))).toBe(best)
-    for (const policy of policies) {
+    [48, { lru: 31.2, lfu: 26.1, 'layer-lru': 31.2, 's3-fifo': 29.4, 'next-use': 33.6 }, 58.1],
+    [96, { lru: 52.7, lfu: 52.2, 'layer-lru': 59.4, 's3-fifo': 54.5, 'next-use': 60.8 }, 81.5]
+  ])('gives known rates for the demo trace with %i slots', (slots, rates, best) => {
+    expect(percent(belady(demo, slots).hitRate)).toBe(best)
+    for (const policy of policyNames) {
       const { hits, misses, hitRate, layers } = replay(demo, { slots, policy })
       expect(hits + misses).toBe(demo.length * demo.topK)
       expect(layers.length).toBe(12)
       expect([policy, percent(hitRate)]).toEqual([policy, rates[policy]])
     }
+  })
+
+  test('counts what comes after the first part apart', () => {
+    const from = demo.length / 2
+    const whole = replay(demo, { slots: 96, policy: 'lru', from })
+    const first = new RoutingTrace(4)
+    for (let i = 0; i < from; i++) first.record(demo.layerAt(i), demo.expertsAt(i))
+    const earlier = replay(first, { slots: 96, policy: 'lru' })
+    expect(earlier.laterHitRate).toBe(earlier.hitRate)
+    expect(whole.laterHitRate).toBe((whole.hits - earlier.hits) / (4 * from))
+    const best = belady(demo, 96, from)
+    expect(best.laterHitRate).toBeGreaterThan(whole.laterHitRate)
+    expect(best.layers.reduce((sum, { hits }) => sum + hits, 0)).toBe(best.hits)
+    const nothing = [
+      replay(demo, { slots: 96, policy: 'lru', from: demo.length }),
+      belady(demo, 96, demo.length)
+    ]
+    expect(nothing.map(({ laterHitRate }) => laterHitRate)).toEqual([0, 0])
   })
 
   test('misses only first uses when every expert fits', () => {

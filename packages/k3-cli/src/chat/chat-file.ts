@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
-import path from 'node:path'
 import { codeOf } from '../exit-codes.js'
 import { utf8 } from '../read-text.js'
 import { readByName } from '../regular-file.js'
+import { writeWhole } from '../write-whole.js'
 import { type ConversationState, THINKING, type Thinking } from './conversation.js'
 import { ChatFileError } from './errors.js'
 
@@ -77,18 +75,9 @@ export const checkDestination = async (file: string): Promise<void> => {
  */
 export const writeChat = async (file: string, { state, sessionTokens }: SavedChat): Promise<void> => {
   const saved = { format: FORMAT, version: VERSION, ...state, session_tokens: sessionTokens }
-  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID()}.tmp`)
   try {
-    const handle = await open(temporary, 'wx', 0o600)
-    try {
-      await handle.writeFile(`${JSON.stringify(saved, null, 2)}\n`)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await rename(temporary, file)
+    await writeWhole(file, `${JSON.stringify(saved, null, 2)}\n`, 0o600)
   } catch (cause) {
-    await rm(temporary, { force: true })
     const reason = codeOf(cause) === null ? String(cause) : (cause as Error).message
     throw new ChatFileError('ERR_CHAT_WRITE', file, `the chat could not be saved: ${reason}`, cause)
   }

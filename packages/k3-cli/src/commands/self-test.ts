@@ -76,6 +76,7 @@ const MODEL_FLAGS = [
   'ram',
   'context',
   'cacheSlots',
+  'policy',
   'chunkTokens',
   'trunk',
   'numa',

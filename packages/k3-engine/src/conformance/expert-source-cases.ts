@@ -43,8 +43,8 @@ export const expertSourceCases = (open: () => Promise<ExpertSourceUnderTest>): r
     }
     assert.equal(seen.size, experts.length, 'every expert is given out')
   }
-  const runAll = (part: ExpertSourceUnderTest, experts: Int32Array) => {
-    const batch = part.source.begin(part.layer, experts)
+  const runAll = (part: ExpertSourceUnderTest, experts: Int32Array, tokens = 1) => {
+    const batch = part.source.begin(part.layer, experts, tokens)
     verify(part, batch, experts)
     batch.end()
   }
@@ -52,6 +52,10 @@ export const expertSourceCases = (open: () => Promise<ExpertSourceUnderTest>): r
     check('gives every expert of a layer its own bytes, however many it can hold', (part) =>
       runAll(part, ids(...Array.from({ length: part.expertCount }, (_, i) => i)))
     ),
+    check('gives them to any number of tokens', (part) => {
+      const all = ids(...Array.from({ length: part.expertCount }, (_, i) => i))
+      for (const tokens of [2, 64, 1]) runAll(part, all, tokens)
+    }),
     check('gives the same bytes again after everything else was read', (part) => {
       for (let expert = 0; expert < part.expertCount; expert++) runAll(part, ids(expert))
       runAll(part, ids(0))
@@ -59,8 +63,8 @@ export const expertSourceCases = (open: () => Promise<ExpertSourceUnderTest>): r
     check('takes the experts in any order', (part) => runAll(part, ids(part.expertCount - 1, 0))),
     check('can be used after a batch was given up', (part) => {
       const all = ids(...Array.from({ length: part.expertCount }, (_, i) => i))
-      part.source.begin(part.layer, ids(0)).abort()
-      const begun = part.source.begin(part.layer, all)
+      part.source.begin(part.layer, ids(0), 1).abort()
+      const begun = part.source.begin(part.layer, all, 1)
       begun.arrive(new Int32Array(all.length), new Float64Array(all.length))
       begun.abort()
       runAll(part, all)
