@@ -1,12 +1,4 @@
-import {
-  aboveZero,
-  apart,
-  atLeast,
-  count,
-  poolHandle,
-  type Region,
-  resolveIsa
-} from '@k3/native-kit'
+import { aboveZero, apart, atLeast, count, poolHandle, type Region, resolveIsa } from '@k3/native-kit'
 import { isInt8, type ProductOptions } from './activations.js'
 import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'

@@ -1,12 +1,4 @@
-import {
-  apart,
-  atLeast,
-  count,
-  poolHandle,
-  resolveIsa,
-  type Weights,
-  weightBytes
-} from '@k3/native-kit'
+import { apart, atLeast, count, poolHandle, resolveIsa, type Weights, weightBytes } from '@k3/native-kit'
 import { isInt8, type ProductOptions } from './activations.js'
 import { noMemory } from './errors.js'
 import { native, supportedIsas } from './native.js'
