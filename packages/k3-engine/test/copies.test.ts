@@ -82,6 +82,6 @@ describe('a checkpoint in several folders', () => {
 
   it('is refused when the folders are no list of paths', async () => {
     for (const also of [modelDir, [7], null])
-      expect(await codeOf(openModel(modelDir, { also: also as string[] }))).toBe('ERR_K3_OPTION')
+      expect(await codeOf(openModel(modelDir, { also: also as unknown as string[] }))).toBe('ERR_K3_OPTION')
   })
 })
