@@ -214,7 +214,7 @@ describe('memory of a model', () => {
   it('is given back when it is closed, whatever is still bound to it', async () => {
     await using reader = openReader(checkpoint.files)
     const source = new DiskExperts(checkpoint, reader, { slots: 4, policy: 'lru', inspect: () => undefined })
-    drain(source.begin(2, Int32Array.of(1, 2, 3, 4)))
+    drain(source.begin(2, Int32Array.of(1, 2, 3, 4), 1))
     const { plan, config } = checkpoint
     const sizes = { layerCount: plan.length, vocabSize: config.vocabSize, mostHeadRows: 100 }
     const parts = {
