@@ -32,6 +32,8 @@ const out = new Float32Array(64 * wide)
 const fastest = supportedIsas().at(-1)
 const pools = new Map([1, 2].map((threads) => [threads, createPool({ threads })]))
 
+// one for all products: a matrix that the product before has just read would come from cache
+let turn = 0
 const product = (rows, cols, tokens, threads, { isa = fastest, activations = 'exact' } = {}) => {
   const options = { isa, activations, pool: pools.get(threads) }
   const matrices = Array.from({ length: copies }, (_, m) => {
@@ -39,7 +41,6 @@ const product = (rows, cols, tokens, threads, { isa = fastest, activations = 'ex
     const scales = { region, offset: m * matrixBytes + codeBytes }
     return createMatrix({ packed, scales, rows, cols }, options)
   })
-  let turn = 0
   return {
     work: tokens === 1 ? `matvec-${rows}x${cols}` : `gemm-${rows}x${cols}x${tokens}`,
     ...{ activations, isa, threads },

@@ -1,18 +1,19 @@
-import { type Activations, createExpertMlp, type ExpertMlp } from '@k3/mxfp4'
+import { createExpertMlp, type ExpertMlp } from '@k3/mxfp4'
 import type { Checkpoint, ExpertLayout } from './checkpoint/types.js'
 import { K3Error } from './errors.js'
 import type { ExpertSource } from './interfaces.js'
 import type { NativeChoice } from './layer-parts.js'
+import type { ExpertActivations } from './model-options.js'
 
 /** The expert op of each layer. Layers with the same arrangement of an expert's tensors share one. */
 export class ExpertMlps {
   readonly #checkpoint: Checkpoint
   readonly #native: NativeChoice
-  readonly #activations: Activations
+  readonly #activations: ExpertActivations
   readonly #byLayout = new Map<string, ExpertMlp>()
   #region: ExpertSource['region'] | null = null
 
-  constructor(checkpoint: Checkpoint, native: NativeChoice, activations: Activations = 'exact') {
+  constructor(checkpoint: Checkpoint, native: NativeChoice, activations: ExpertActivations = 'exact') {
     this.#checkpoint = checkpoint
     this.#native = native
     this.#activations = activations

@@ -1,5 +1,4 @@
 import type { EvictionPolicy, PolicyName } from '@k3/moe-cache'
-import type { Activations } from '@k3/mxfp4'
 import type { ExpertSource, Layer, WeightSource } from './interfaces.js'
 import type { LayerPlan } from './layer-plan.js'
 import type { Ram } from './memory/budget.js'
@@ -41,7 +40,7 @@ export interface ModelOptions {
    * 'exact', the default, or 'int8': inputs of the routed experts are rounded to 8 bits, which is faster and an
    * approximation; docs/NUMERICS.md says what it does to the logits.
    */
-  readonly expertActivations?: Activations
+  readonly expertActivations?: ExpertActivations
   /** Runs only the first layers, for looking inside. */
   readonly layers?: number
   /**
@@ -75,6 +74,9 @@ export interface ModelOptions {
   /** Your own parts in place of the built-in ones. */
   readonly parts?: CustomParts
 }
+
+/** How the inputs of routed experts are held. */
+export type ExpertActivations = 'exact' | 'int8'
 
 /** Replacements; each factory is given what it replaces, so that it can wrap it. */
 export interface CustomParts {

@@ -1,4 +1,3 @@
-import type { Activations } from '@k3/mxfp4'
 import type { Tokenizer as KimiTokenizer } from '@k3/tokenizer'
 import type { K3Config } from './config.js'
 import type { Decoder } from './decoder.js'
@@ -9,6 +8,7 @@ import type { GenerationRequest } from './generation-request.js'
 import type { Layer } from './interfaces.js'
 import { LatentMoe } from './latent-moe.js'
 import type { MemoryPlan } from './memory/plan.js'
+import type { ExpertActivations } from './model-options.js'
 import { argmax } from './sampler.js'
 import { type RunOptions, Session } from './session.js'
 import type { SessionIdentity } from './session-file/identity.js'
@@ -21,7 +21,7 @@ export interface ModelParts {
   readonly decoder: Decoder
   readonly tokenizer: KimiTokenizer | null
   readonly memory: MemoryPlan
-  readonly expertActivations: Activations
+  readonly expertActivations: ExpertActivations
   readonly traffic: () => ModelTraffic
   /** Experts that can be kept now. */
   readonly cacheSlots: () => number
@@ -109,7 +109,7 @@ export class Model implements AsyncDisposable {
   }
 
   /** How the inputs of routed experts are held: 'int8' is an approximation. */
-  get expertActivations(): Activations {
+  get expertActivations(): ExpertActivations {
     return this.#parts.expertActivations
   }
 

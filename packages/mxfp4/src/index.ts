@@ -1,4 +1,3 @@
-export type { Activations } from './activations.js'
 export { Mxfp4Error } from './errors.js'
 export type { ExpertBatch } from './expert-batch.js'
 export { createExpertMlp, type ExpertMlp, type ExpertSpec } from './expert-mlp.js'

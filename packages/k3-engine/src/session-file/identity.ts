@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
-import type { Activations } from '@k3/mxfp4'
 import type { Checkpoint } from '../checkpoint/types.js'
 import type { LayerPlan } from '../layer-plan.js'
+import type { ExpertActivations } from '../model-options.js'
 
 /** The model a session belongs to: two SHA-256 digests, computed as docs/SESSION_FORMAT.md says. */
 export interface SessionIdentity {
@@ -20,7 +20,7 @@ const WINDOW_BYTES = 4096
 export const identityOf = async (
   checkpoint: Checkpoint,
   plan: readonly LayerPlan[],
-  activations: Activations
+  activations: ExpertActivations
 ): Promise<SessionIdentity> => {
   const hash = createHash('sha256')
   for (const file of checkpoint.files) await hashShard(hash, file)
@@ -30,7 +30,7 @@ export const identityOf = async (
 const architectureOf = (
   { config }: Checkpoint,
   plan: readonly LayerPlan[],
-  activations: Activations
+  activations: ExpertActivations
 ): Buffer => {
   const { hiddenSize, vocabSize, rmsNormEps, residualBlockSize, situ, denseIntermediateSize } = config
   const { kda, mla, moe } = config
