@@ -1,4 +1,4 @@
-import { count, type NativeOptions, resolveIsa, type Weights, weightBytes } from '@k3/native-kit'
+import { count, type NativeOptions, poolHandle, resolveIsa, type Weights, weightBytes } from '@k3/native-kit'
 import { native } from './native.js'
 import { supportedIsas } from './vector-ops.js'
 
@@ -23,7 +23,7 @@ export interface MachineProbe {
 /** @throws RangeError (ERR_ISA_UNSUPPORTED), TypeError (ERR_INVALID_HANDLE), ERR_NATIVE_LOAD */
 export const createMachineProbe = (options: NativeOptions = {}): MachineProbe => {
   const isa = resolveIsa(options.isa, supportedIsas())
-  const pool = options.pool?.handle
+  const pool = poolHandle(options.pool)
   const ops = native().create(pool, isa)
   return {
     reading(source, bytes) {
