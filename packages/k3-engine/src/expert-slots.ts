@@ -66,7 +66,10 @@ export class ExpertSlots {
   /** Gives the memory back; nothing may be read into it any more. */
   close(): void {
     // ops that are still bound keep the region until they are collected, but need none of its bytes
-    this.region.discard(0, this.region.bytes)
-    this.region.close()
+    try {
+      this.region.discard(0, this.region.bytes)
+    } finally {
+      this.region.close()
+    }
   }
 }

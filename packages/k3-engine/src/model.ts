@@ -200,7 +200,6 @@ export class Model implements AsyncDisposable {
     state.busy = true
     try {
       await this.#runChunks(state, ids, out, run)
-      this.#parts.afterRun()
     } catch (error) {
       state.tear(error)
       throw error
@@ -208,6 +207,7 @@ export class Model implements AsyncDisposable {
       state.busy = false
     }
     state.logits = out.slice(-this.config.vocabSize)
+    this.#parts.afterRun() // what it throws costs no session
     return out
   }
 

@@ -100,7 +100,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
       dispose: () => closeAll(closers)
     })
   } catch (error) {
-    await closeAll(closers)
+    await closeAll(closers).catch(() => undefined) // the first failure is the one to tell
     throw error
   }
 }
@@ -163,8 +163,17 @@ const lookaheadOf = (
   return { count: lookahead, expect: (layer, ids) => experts.expect(layer, ids) }
 }
 
+/** Calls every one of them; then throws the first error there was. */
 const closeAll = async (closers: readonly (() => void | Promise<void>)[]): Promise<void> => {
-  for (const close of closers) await close()
+  const errors: unknown[] = []
+  for (const close of closers) {
+    try {
+      await close()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw errors[0]
 }
 
 /** Makes it when it is first asked for, and again after a failure. */

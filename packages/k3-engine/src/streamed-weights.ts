@@ -128,8 +128,11 @@ export class StreamedWeights implements Trunk {
     this.#rows.close()
     for (const region of this.#regions.values()) {
       // products that are still bound keep a region until they are collected, but need none of its bytes
-      region.discard(0, region.bytes)
-      region.close()
+      try {
+        region.discard(0, region.bytes)
+      } finally {
+        region.close()
+      }
     }
     this.#regions.clear()
   }

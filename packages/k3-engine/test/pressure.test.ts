@@ -98,4 +98,20 @@ describe('a model under pressure', () => {
       expect(squeezed.misses).toBeGreaterThan(calm.misses)
     }
   )
+
+  it('costs no session when the reading fails', async () => {
+    let fails = true
+    const pressure = (): PressureReading => {
+      if (fails) throw new Error('no reading')
+      return QUIET
+    }
+    await using model = await openModel(modelDir, { threads: 1, parts: { pressure } })
+    await using session = model.createSession()
+    await expect(session.step(1)).rejects.toThrow('no reading')
+    fails = false
+    const after = await session.step(17)
+    await using fresh = model.createSession()
+    await fresh.step(1)
+    expect(after).toEqual(await fresh.step(17))
+  })
 })
