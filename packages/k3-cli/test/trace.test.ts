@@ -74,7 +74,8 @@ describe('k3 trace record', () => {
   })
 })
 
-describe('k3 trace replay and compare', () => {
+// a table replays 25,140 records 30 times
+describe('k3 trace replay and compare', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     await k3([...record, '--max-tokens', '24', '--out', recorded, '--quiet'])
   })
