@@ -15,7 +15,7 @@ import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
 import { readNumaNodes, weightNodes } from './memory/numa.js'
 import { Model } from './model.js'
-import type { ExpertActivations, ModelOptions } from './model-options.js'
+import type { ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
 import { planOptions } from './plan-options.js'
 import { identityOf } from './session-file/identity.js'
@@ -47,8 +47,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const memory = planOptions(checkpoint, plan, options, threads)
   const { chunkTokens } = memory
   const { nodes, notices } = nodesOf(options)
-  const { backend = 'auto', direct = 'auto' } = options
-  const expertActivations = activationsOf(options)
+  const { backend = 'auto', direct = 'auto', expertActivations = 'exact' } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
   const closers: (() => void | Promise<void>)[] = [() => pool.close()]
@@ -112,15 +111,11 @@ const checkKinds = (options: ModelOptions): void => {
   for (const watcher of ['onSpan', 'onRead'] as const)
     if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
       throw badOption(watcher, 'a function', options[watcher])
-  const { also = [] } = options
+  const { also = [], expertActivations = 'exact' } = options
+  if (expertActivations !== 'exact' && expertActivations !== 'int8')
+    throw badOption('expertActivations', "'exact' or 'int8'", expertActivations)
   if (!Array.isArray(also) || also.some((folder) => typeof folder !== 'string'))
     throw badOption('also', 'an array of folders', also)
-}
-
-/** The inputs of routed experts, exact unless asked for otherwise. */
-const activationsOf = ({ expertActivations = 'exact' }: ModelOptions): ExpertActivations => {
-  if (expertActivations === 'exact' || expertActivations === 'int8') return expertActivations
-  throw badOption('expertActivations', "'exact' or 'int8'", expertActivations)
 }
 
 /** How shards are read, e.g. `io_uring, direct`. */
