@@ -48,11 +48,12 @@ describe('a checkpoint in several folders', () => {
     expect(await codeOf(openModel(dir, { also: [mirror] }))).toBe('ERR_SAFETENSORS_SHARD_MISSING')
   })
 
-  it('is refused when a copy has another size or another header', async () => {
+  it('is refused when a copy has another size, another header or other data', async () => {
     const dir = copyOfDemo()
     for (const damage of [
       (file: string) => truncateSync(file, readFileSync(file).length - 1),
-      (file: string) => patch(file, 30, [readFileSync(file)[30]! ^ 1])
+      (file: string) => patch(file, 30, [readFileSync(file)[30]! ^ 1]),
+      (file: string) => patch(file, readFileSync(file).length - 1, [readFileSync(file).at(-1)! ^ 1])
     ]) {
       const mirror = await mirrorOf(dir, () => true)
       const file = path.join(mirror, (await shardsOf(dir))[0]!)

@@ -4,11 +4,13 @@ import { K3Error } from '../errors.js'
 import { openRegularFile } from '../regular-file.js'
 
 const PREFIX_BYTES = 8
+const PROBES = 4
+const PROBE_BYTES = 4096
 
 /**
  * The copies of each shard by folder, null where a folder has none. `files` are those the checkpoint was opened with;
  * both are absolute paths.
- * @throws ERR_K3_SHARD_COPY when a copy cannot be read, or has another size or another header
+ * @throws ERR_K3_SHARD_COPY when a copy cannot be read, or has another size, another header or other data where it is probed
  */
 export const shardCopies = async (
   files: readonly string[],
@@ -28,37 +30,50 @@ export const shardCopies = async (
 
 /** False when there is no such file. */
 const isCopy = async (candidate: string, original: string): Promise<boolean> => {
-  const have = await beginning(candidate).catch((cause: Error) => {
-    throw differs(candidate, original, `it cannot be read: ${cause.message}`, cause)
-  })
-  if (have === null) return false
-  const need = (await beginning(original))!
-  if (have.size !== need.size)
-    throw differs(candidate, original, `it has ${have.size} bytes, not ${need.size}`)
-  if (!have.header.equals(need.header)) throw differs(candidate, original, 'its header lists something else')
-  return true
+  try {
+    const have = await outline(candidate)
+    const need = await outline(original)
+    if (have.size !== need.size)
+      throw differs(candidate, original, `it has ${have.size} bytes, not ${need.size}`)
+    if (!have.header.equals(need.header)) throw differs(candidate, original, 'its header lists something else')
+    if (!have.probes.equals(need.probes)) throw differs(candidate, original, 'its data is another')
+    return true
+  } catch (cause) {
+    if (cause instanceof K3Error) throw cause
+    const { code, message } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return false
+    throw differs(candidate, original, `it cannot be read: ${message}`, cause)
+  }
 }
 
-/** Size of a shard and the bytes of its header, which was checked when the checkpoint was opened; null when absent. */
-const beginning = async (path: string): Promise<{ size: number; header: Buffer } | null> => {
-  let file: FileHandle
+/**
+ * Size of a shard, the bytes of its header, which was checked when the checkpoint was opened, and some of its data: whole
+ * shards take hours to compare, while those of another checkpoint with the same tensors differ wherever one looks.
+ */
+const outline = async (file: string): Promise<{ size: number; header: Buffer; probes: Buffer }> => {
+  const handle = await openRegularFile(file)
   try {
-    file = await openRegularFile(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-  try {
-    const { size } = await file.stat()
-    const prefix = Buffer.alloc(PREFIX_BYTES)
-    await file.read(prefix, 0, PREFIX_BYTES, 0)
-    const header = Buffer.alloc(Math.min(PREFIX_BYTES + Number(prefix.readBigUInt64LE()), size))
-    await file.read(header, 0, header.length, 0)
-    return { size, header }
+    const { size } = await handle.stat()
+    const prefix = await bytesAt(handle, 0, PREFIX_BYTES)
+    const headerBytes = Math.min(PREFIX_BYTES + Number(prefix.readBigUInt64LE()), size)
+    const header = await bytesAt(handle, 0, headerBytes)
+    const probes: Buffer[] = []
+    for (let i = 1; i <= PROBES; i++) {
+      const at = headerBytes + Math.floor(((size - headerBytes) * i) / PROBES) - PROBE_BYTES
+      probes.push(await bytesAt(handle, Math.max(headerBytes, at), PROBE_BYTES))
+    }
+    return { size, header, probes: Buffer.concat(probes) }
   } finally {
-    await file.close()
+    await handle.close()
   }
 }
 
-const differs = (file: string, original: string, why: string, cause?: Error) =>
+/** Bytes of a file, zeros beyond its end. */
+const bytesAt = async (handle: FileHandle, offset: number, count: number): Promise<Buffer> => {
+  const bytes = Buffer.alloc(count)
+  await handle.read(bytes, 0, count, offset)
+  return bytes
+}
+
+const differs = (file: string, original: string, why: string, cause?: unknown) =>
   new K3Error('ERR_K3_SHARD_COPY', `${file} is no copy of ${original}: ${why}`, { file, cause })
