@@ -35,7 +35,8 @@ const isCopy = async (candidate: string, original: string): Promise<boolean> => 
     const need = await outline(original)
     if (have.size !== need.size)
       throw differs(candidate, original, `it has ${have.size} bytes, not ${need.size}`)
-    if (!have.header.equals(need.header)) throw differs(candidate, original, 'its header lists something else')
+    if (!have.header.equals(need.header))
+      throw differs(candidate, original, 'its header lists something else')
     if (!have.probes.equals(need.probes)) throw differs(candidate, original, 'its data is another')
     return true
   } catch (cause) {
