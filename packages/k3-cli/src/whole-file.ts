@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -12,7 +13,8 @@ import path from 'node:path'
 
 /**
  * A file that is written once. It is opened before anything runs, so that what cannot be written is known at once, and
- * has its name only when it is whole; a device or a pipe is written as it is.
+ * has its name only when it is whole; a device or a pipe is written as it is. Of two runs that write one file, the last one
+ * to end has its way: each has a temporary file of its own.
  */
 export class WholeFile implements Disposable {
   readonly #file: string
@@ -27,7 +29,7 @@ export class WholeFile implements Disposable {
       const isFile = !exists || statSync(file).isFile()
       this.#file = exists && isFile ? realpathSync(file) : file
       this.#temporary = isFile
-        ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.part`)
+        ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.${randomUUID()}.part`)
         : this.#file
       this.#descriptor = openSync(this.#temporary, 'w')
     } catch (cause) {
