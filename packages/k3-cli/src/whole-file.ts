@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   closeSync,
+  constants,
   existsSync,
   openSync,
   realpathSync,
@@ -21,6 +22,9 @@ export class WholeFile implements Disposable {
   readonly #temporary: string
   readonly #descriptor: number
   #isWhole = false
+  readonly #remove = (): void => {
+    if (!this.#isWhole && this.#temporary !== this.#file) rmSync(this.#temporary, { force: true })
+  }
 
   /** @throws the error of the system when the file cannot be written */
   constructor(file: string) {
@@ -31,7 +35,8 @@ export class WholeFile implements Disposable {
       this.#temporary = isFile
         ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.${randomUUID()}.part`)
         : this.#file
-      this.#descriptor = openSync(this.#temporary, 'w')
+      this.#descriptor = isFile ? openSync(this.#temporary, 'w') : openAtOnce(file)
+      process.once('exit', this.#remove) // also when a signal ends the process
     } catch (cause) {
       const { code, message } = cause as NodeJS.ErrnoException
       throw Object.assign(new Error(`${file} cannot be written: ${message}`, { cause }), { code })
@@ -46,7 +51,18 @@ export class WholeFile implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    process.off('exit', this.#remove)
     closeSync(this.#descriptor)
-    if (!this.#isWhole && this.#temporary !== this.#file) rmSync(this.#temporary, { force: true })
+    this.#remove()
+  }
+}
+
+/** Opens a device or a pipe for writing. A pipe that nobody reads is refused, where a plain open would wait for ever. */
+const openAtOnce = (file: string): number => {
+  const probe = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK)
+  try {
+    return openSync(file, 'w') // while the probe is open, so that a reader does not see the end
+  } finally {
+    closeSync(probe)
   }
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,4 +16,10 @@ test('a file that two write at once is whole, of the last one', () => {
   }
   expect(readFileSync(file, 'utf8')).toBe('short')
   expect(readdirSync(dir)).toEqual(['out'])
+})
+
+test('a pipe that nobody reads is refused instead of waited for', () => {
+  const pipe = path.join(scratchFolder(), 'pipe')
+  execFileSync('mkfifo', [pipe])
+  expect(() => new WholeFile(pipe)).toThrow(expect.objectContaining({ code: 'ENXIO' }))
 })

@@ -81,6 +81,13 @@ describe('a checkpoint in several folders', () => {
     })
   })
 
+  it('is refused when a folder has none of its shards', async () => {
+    const dir = copyOfDemo()
+    const mirror = await mirrorOf(dir, () => false)
+    const error = await openModel(dir, { also: [mirror] }).then(undefined, (cause: unknown) => cause)
+    expect(error).toMatchObject({ code: 'ERR_K3_SHARD_COPY', file: mirror })
+  })
+
   it('is refused when the folders are no list of paths', async () => {
     for (const also of [modelDir, [7], null])
       expect(await codeOf(openModel(modelDir, { also: also as unknown as string[] }))).toBe('ERR_K3_OPTION')

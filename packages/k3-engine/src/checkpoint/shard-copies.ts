@@ -10,7 +10,7 @@ const PROBE_BYTES = 4096
 /**
  * The copies of each shard by folder, null where a folder has none. `files` are those the checkpoint was opened with;
  * both are absolute paths.
- * @throws ERR_K3_SHARD_COPY when a copy cannot be read, or has another size, another header or other data where it is probed
+ * @throws ERR_K3_SHARD_COPY when a folder has no shard, or a copy cannot be read, or has another size, another header or other data where it is probed
  */
 export const shardCopies = async (
   files: readonly string[],
@@ -25,6 +25,11 @@ export const shardCopies = async (
     }
     copies.push(row)
   }
+  const idle = folders.findIndex((_, i) => i > 0 && copies.every((row) => row[i] === null))
+  if (idle !== -1)
+    throw new K3Error('ERR_K3_SHARD_COPY', `${folders[idle]}: no shard of this checkpoint is here`, {
+      file: folders[idle]!
+    })
   return copies
 }
 
