@@ -64,6 +64,12 @@ describe('k3 bench kernels', { timeout: 60_000 }, () => {
     expect([...names].sort()).toEqual([...stable, ...others, ...rows].sort())
   })
 
+  test('has rows with 8-bit activations beside the exact ones', () => {
+    const works = kernelWorks(releasedSizes(), 2)
+    const int8 = new Set(works.filter(({ mode }) => mode === 'int8').map(({ name }) => name))
+    expect([...int8]).toEqual(['mxfp4-matvec-3072x3584', 'mxfp4-matvec-3584x3072', 'expert-mlp-16'])
+  })
+
   test('prints the machine and every row as one object', async () => {
     const { machine, rows } = await report(['--threads', '2'])
     expect(Object.keys(machine)).toEqual(['readGBs', 'fmaGFlops', 'cpu'])

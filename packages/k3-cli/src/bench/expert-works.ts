@@ -10,36 +10,48 @@ export const expertWorks = (sizes: BenchSizes, threads: number): Work[] => {
   const { routed_expert_hidden_size: latent, moe_intermediate_size: inner } = sizes.geometry
   const counts = [...new Set([1, threads])]
   const matvec = (rows: number, cols: number) =>
-    counts.flatMap((count) => {
+    inModes(counts, (mode, count) => {
       const name = `mxfp4-matvec-${rows}x${cols}`
-      const product = { name, unit: 'GB/s', threads: count, rows, cols, tokens: 1 } as const
-      return productWorks(product, matricesOf(sizes, rows, cols), sizes)
+      const product = { name, mode, unit: 'GB/s', threads: count, rows, cols, tokens: 1 } as const
+      return productWorks(product, matricesOf(sizes, rows, cols, mode), sizes)
     })
   return [
     ...matvec(inner, latent),
     ...matvec(latent, inner),
     ...sizes.expertColumns.flatMap((tokens) => {
       const name = `mxfp4-gemm-${inner}x${latent}x${tokens}`
-      const product = { name, unit: 'GFLOP/s', threads, rows: inner, cols: latent, tokens } as const
-      return productWorks(product, matricesOf(sizes, inner, latent), sizes)
+      const product = {
+        name,
+        mode: 'exact',
+        unit: 'GFLOP/s',
+        threads,
+        rows: inner,
+        cols: latent,
+        tokens
+      } as const
+      return productWorks(product, matricesOf(sizes, inner, latent, 'exact'), sizes)
     }),
-    ...counts.map((count) => expertMlp(sizes, count))
+    ...inModes(counts, (mode, count) => [expertMlp(sizes, mode, count)])
   ]
 }
 
-const matricesOf = (sizes: BenchSizes, rows: number, cols: number): Matrices => ({
+/** The works of every mode on every number of threads. */
+const inModes = (counts: readonly number[], works: (mode: Work['mode'], threads: number) => Work[]): Work[] =>
+  (['exact', 'int8'] as const).flatMap((mode) => counts.flatMap((count) => works(mode, count)))
+
+const matricesOf = (sizes: BenchSizes, rows: number, cols: number, activations: Work['mode']): Matrices => ({
   bytes: matrixBytes(sizes),
   count: () => matrixCount(sizes),
   make: ({ operands: { experts } }, turn, few, native) => {
     const at = turn * matrixBytes(sizes)
     const packed = { region: experts, offset: at }
     const scales = { region: experts, offset: at + (rows * cols) / 2 }
-    return createMatrix({ packed, scales, rows: few, cols }, native)
+    return createMatrix({ packed, scales, rows: few, cols }, { ...native, activations })
   }
 })
 
 /** The routed experts of one token in one call. */
-const expertMlp = (sizes: BenchSizes, threads: number): Work => {
+const expertMlp = (sizes: BenchSizes, mode: Work['mode'], threads: number): Work => {
   const {
     num_experts_per_token: count,
     routed_expert_hidden_size: latent,
@@ -49,7 +61,7 @@ const expertMlp = (sizes: BenchSizes, threads: number): Work => {
   const flops = 6 * count * latent * inner
   const row = {
     name: `expert-mlp-${count}`,
-    mode: 'exact',
+    mode,
     cache: 'cold',
     threads,
     unit: 'GB/s',
@@ -59,11 +71,12 @@ const expertMlp = (sizes: BenchSizes, threads: number): Work => {
   return { ...row, bind: (bench) => bindMlp(row, bench) }
 }
 
-const bindMlp = ({ name, cache, threads, bytes }: Omit<Work, 'bind'>, bench: Bench): Bound => {
+const bindMlp = ({ name, mode, cache, threads, bytes }: Omit<Work, 'bind'>, bench: Bench): Bound => {
   const { sizes, scalar } = bench
   const { experts, x, out } = bench.operands
   const { num_experts_per_token: count, routed_expert_hidden_size: latent } = sizes.geometry
-  const mlp = (native: Native) => createExpertMlp(expertSpec(sizes), experts, native)
+  const mlp = (native: Native) =>
+    createExpertMlp(expertSpec(sizes), experts, { ...native, activations: mode })
   const { apply } = mlp(bench.native(threads))
   const run = inTurns(cache, Math.floor(matrixCount(sizes) / (3 * count)), (turn) => {
     const batch = batchOf(count, turn * bytes, sizes)

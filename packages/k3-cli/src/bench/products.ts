@@ -8,6 +8,7 @@ const CHECKED_ROWS = 32
 /** A product of one matrix with `tokens` columns. */
 export interface Product {
   readonly name: string
+  readonly mode: Work['mode']
   readonly unit: Unit
   readonly threads: number
   readonly rows: number
@@ -32,11 +33,11 @@ export interface Matrices {
 
 /** The product with cold weights, and with warm ones where they fit. */
 export const productWorks = (product: Product, matrices: Matrices, sizes: BenchSizes): Work[] => {
-  const { name, unit, threads, rows, cols, tokens } = product
+  const { name, mode, unit, threads, rows, cols, tokens } = product
   const { bytes } = matrices
   return caches(bytes, sizes).map((cache) => ({
     name,
-    mode: 'exact',
+    mode,
     cache,
     threads,
     unit,

@@ -13,7 +13,11 @@ export const trunkWorks = (sizes: BenchSizes, threads: number): Work[] => {
   const product = (rows: number, cols: number, tokens: number, name: string) =>
     (tokens === 1 ? [...new Set([1, threads])] : [threads]).flatMap((count) => {
       const unit = tokens === 1 ? ('GB/s' as const) : ('GFLOP/s' as const)
-      return productWorks({ name, unit, threads: count, rows, cols, tokens }, matricesOf(rows, cols), sizes)
+      return productWorks(
+        { name, mode: 'exact', unit, threads: count, rows, cols, tokens },
+        matricesOf(rows, cols),
+        sizes
+      )
     })
   const matvec = (rows: number, cols: number) => product(rows, cols, 1, `bf16-matvec-${rows}x${cols}`)
   return [
