@@ -1,5 +1,5 @@
-import { createLinear } from '@k3/bf16-linear'
-import { createVectorOps, type VectorOps } from '@k3/vector-ops'
+import { createMachineProbe, createVectorOps, type VectorOps } from '@k3/vector-ops'
+import { BenchError } from './errors.js'
 import { waves } from './operands.js'
 import type { BenchSizes } from './sizes.js'
 import { type Bench, type Bound, bindOp, type Native, turnsFor, type Work } from './work.js'
@@ -88,27 +88,20 @@ const rowWork = (op: RowOp, sizes: BenchSizes, threads: number, tokens: number):
   return { ...row, bind }
 }
 
-/** A product of one number with another: all that takes time is to hand it out to the threads and to wait for them. */
+/** A multiply-add on every thread, which no op takes for too little to share: what is timed is handing out and waiting. */
 const forkJoin = (threads: number): Work => {
-  const row = {
-    name: 'fork-join',
-    mode: 'exact',
-    cache: 'warm',
-    threads,
-    unit: 'µs',
-    bytes: 0,
-    flops: 0
-  } as const
+  const cost = { bytes: 0, flops: 0 }
+  const row = { name: 'fork-join', mode: 'exact', cache: 'warm', threads, unit: 'µs', ...cost } as const
   const bind = (bench: Bench): Bound => {
-    const { isa } = bench.native(threads)
-    const spec = { weights: Uint16Array.of(0x3f80), rows: 1, cols: 1 }
-    const make = (options: Partial<Native>) => {
-      const linear = createLinear(spec, options)
-      return (out: Float32Array) => linear.apply(bench.operands.x, out, 1)
+    const native = bench.native(threads)
+    const shared = createMachineProbe(native)
+    const serial = createMachineProbe({ isa: native.isa })
+    const check = () => {
+      const [all, one] = [shared, serial].map((probe) => probe.multiplyAdd(1)) as [number, number]
+      if (all !== threads * one) throw new BenchError('ERR_BENCH_WRONG', `fork-join: ${all / one} parts ran`)
     }
-    const bound = bindOp(row, { turns: 1, calls: FORK_CALLS, length: 1, make }, bench)
-    const serial = make({ isa })
-    return { ...bound, overhead: () => serial(bench.operands.out) }
+    const overhead = () => void serial.multiplyAdd(1)
+    return { run: () => void shared.multiplyAdd(1), overhead, calls: FORK_CALLS, check }
   }
   return { ...row, bind }
 }
