@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { Command } from 'commander'
-import { DecodeBench, readRate } from '../bench/decode.js'
+import { DecodeBench, ReadRate } from '../bench/decode.js'
 import { decodeReport, decodeTable } from '../bench/decode-report.js'
 import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
 import { Output } from '../output.js'
@@ -36,13 +36,14 @@ const run = async (flags: DecodeFlags, output: Output): Promise<void> => {
   const threads = flags.threads === undefined ? availableParallelism() : flags.threads
   const isa = flags.isa === undefined ? 'auto' : flags.isa
   const progress = (line: string) => output.progress(line)
-  const before = readRate(threads, isa)
+  using rate = new ReadRate(threads, isa)
+  rate.measure()
   const bench = new DecodeBench()
   await using model = await openFlagged(flags, output, { onSpan: bench.onSpan })
   const layers = flags.layers === undefined ? model.config.layerCount : flags.layers
-  const measured = await bench.run(model, { promptTokens, tokens, layers }, progress)
-  const readGBs = Math.max(before, readRate(threads, isa))
-  const report = decodeReport(measured, { threads, readGBs, promptTokens })
+  const between = () => rate.measure()
+  const measured = await bench.run(model, { promptTokens, tokens, layers, between }, progress)
+  const report = decodeReport(measured, { threads, readGBs: rate.best, promptTokens })
   if (json === undefined) output.answer(decodeTable(report))
   else output.json(report)
 }
