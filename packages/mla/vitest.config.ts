@@ -4,5 +4,11 @@ import { defineConfig } from 'vitest/config'
 const testTimeout = 60_000
 
 export default defineConfig({
-  test: { name: 'mla', pool: 'forks', include: ['test/**/*.test.ts'], testTimeout }
+  test: {
+    name: 'mla',
+    pool: 'forks',
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['../native-kit/test-kit/seeded-properties.ts'],
+    testTimeout
+  }
 })

@@ -8,6 +8,7 @@ export default defineConfig({
     name: 'safetensors',
     pool: 'forks',
     include: ['test/**/*.test.ts'],
+    setupFiles: ['../native-kit/test-kit/seeded-properties.ts'],
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS
   }
