@@ -80,7 +80,7 @@ export const reportJson = (report: RunReport, model: Model) => {
     speculation: report.speculation === null ? null : speculationJson(report.speculation),
     timings: { load_ms: report.loadMs, first_token_ms: report.firstTokenMs, total_ms: report.totalMs },
     cache: {
-      slots: model.memory.cacheSlots,
+      slots: model.cacheSlots,
       hits,
       misses,
       hit_rate: hits + misses === 0 ? null : hits / (hits + misses)

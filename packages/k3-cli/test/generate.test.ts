@@ -266,6 +266,7 @@ describe('k3 generate, sampling', () => {
     ['--no-reasoning without --chat', ['--no-reasoning']],
     ['more layers than there are', ['--layers', '14']],
     ['fewer slots than a token needs', ['--cache-slots', '3']],
+    ['more slots than there are experts', ['--cache-slots', '193']],
     ['a file that is not there', ['--prompt-file', '/nowhere/at/all']]
   ])('refuses %s', async (_, flags) => {
     const args = flags === null ? run : [...run, 'Hi', ...flags]

@@ -21,7 +21,10 @@ export interface ModelOptions {
    * 128), `max`, or `auto`, the default: what the system and its control groups can give, less some headroom.
    */
   readonly ram?: Ram
-  /** Experts kept in memory, over all layers. Default: what the memory plan allows. */
+  /**
+   * Experts kept in memory, over all layers: from those one token uses in a layer to all of them. Default: what the memory
+   * plan allows.
+   */
   readonly cacheSlots?: number
   /** Tokens of a prompt that go through a layer together. Default: 16 to 256, as `ram` allows. */
   readonly chunkTokens?: number

@@ -126,6 +126,18 @@ describe('planMemory refuses', () => {
     expect(refusalOf({ cacheSlots }).code).toBe('ERR_K3_CACHE_SLOTS')
   })
 
+  it('more slots than there are experts, in the layers that run', () => {
+    expect(refusalOf({ ram: 1.8e12, cacheSlots: 82_433 })).toMatchObject({
+      code: 'ERR_K3_CACHE_SLOTS',
+      field: 'cacheSlots',
+      have: 82_433,
+      need: 82_432
+    })
+    expect(planOf({ ram: 1.8e12, cacheSlots: 82_432 }).cacheSlots).toBe(82_432)
+    expect(refusalOf({ layers: 3, cacheSlots: 2 * 896 + 1 })).toMatchObject({ need: 2 * 896 })
+    expect(refusalOf({ layers: 1, cacheSlots: 16 }).message).toContain('have 0 experts')
+  })
+
   it.each([0, -1, 1.5, Number.NaN, '8GB', 'toaster', null])('%s as a budget', (ram) => {
     expect(refusalOf({ ram: ram as 'auto' }).code).toBe('ERR_K3_OPTION')
   })

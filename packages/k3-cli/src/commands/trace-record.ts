@@ -58,7 +58,7 @@ const run = async (prompt: string | undefined, flags: RecordFlags, terminal: Ter
     const bytes = writeTrace({ trace: recorder.trace, expertCount, expertBytes: slotBytes(model) })
     await save(flags.out, bytes)
     const { hits, misses } = model.traffic
-    const { cacheSlots: slots } = model.memory
+    const { cacheSlots: slots } = model
     const summary = { file: flags.out, bytes: bytes.length, prompt_tokens: ids.length, tokens: generated }
     if (flags.json !== undefined) output.json({ ...summary, cache: { slots, hits, misses } })
     else output.answer(`${flags.out}: ${ids.length} + ${generated} tokens, ${bytes.length} bytes\n`)

@@ -68,7 +68,7 @@ export const openRequest = (config: K3Config): PlanRequest => ({
  * Divides a budget among the parts of a model; pure: the same arguments give the same plan, and nothing is read.
  * @throws ERR_K3_MEMORY when the budget is more than the machine has or less than what was asked for needs; `need` is
  * the least budget that works
- * @throws ERR_K3_CACHE_SLOTS when fewer slots than one token needs are asked for
+ * @throws ERR_K3_CACHE_SLOTS when fewer slots than one token needs are asked for, or more than there are experts
  * @throws ERR_K3_OPTION for a budget that is none
  */
 export const planMemory = (config: K3Config, machine: Machine, request: PlanRequest): MemoryPlan => {
@@ -97,15 +97,15 @@ export const planMemory = (config: K3Config, machine: Machine, request: PlanRequ
 
 const wishOf = (sizes: ModelSizes, { trunk, cacheSlots }: PlanRequest): DivisionWish => {
   if (cacheSlots === null) return { trunk, slots: null }
-  if (Number.isSafeInteger(cacheSlots) && cacheSlots >= sizes.topK) {
-    return { trunk, slots: Math.min(cacheSlots, sizes.experts) }
-  }
-  const message = `a token uses ${sizes.topK} experts at once, so the cache needs at least ${sizes.topK} slots, got ${cacheSlots}`
-  throw new K3Error('ERR_K3_CACHE_SLOTS', message, {
-    field: 'cacheSlots',
-    have: cacheSlots,
-    need: sizes.topK
-  })
+  const { topK, experts } = sizes
+  if (Number.isSafeInteger(cacheSlots) && cacheSlots >= topK && cacheSlots <= experts)
+    return { trunk, slots: cacheSlots }
+  const isTooMany = cacheSlots > experts
+  const message = isTooMany
+    ? `the layers that run have ${experts} experts, so the cache has at most ${experts} slots, got ${cacheSlots}`
+    : `a token uses ${topK} experts at once, so the cache needs at least ${topK} slots, got ${cacheSlots}`
+  const need = isTooMany ? experts : topK
+  throw new K3Error('ERR_K3_CACHE_SLOTS', message, { field: 'cacheSlots', have: cacheSlots, need })
 }
 
 // Shares are cut to whole bytes, so what a budget covers can be a few bytes more than what the next one does.
