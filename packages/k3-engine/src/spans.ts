@@ -25,21 +25,24 @@ export const unwatched: Watch = (part) => part
 /** Reports the calls of one layer's parts. */
 export const watchLayer =
   (onSpan: OnSpan, layer: number | null): Watch =>
-  (part, names) =>
-    // over an empty object, because a proxy may not replace the members of a frozen one
-    new Proxy({} as typeof part, {
-      get: (_, key) => {
-        const member: unknown = Reflect.get(part, key, part)
-        if (typeof member !== 'function') return member
-        const name = (names as Record<PropertyKey, string | undefined>)[key]
-        if (name === undefined) return member.bind(part)
-        return (...values: unknown[]) => {
-          const startMs = performance.now()
-          try {
-            return Reflect.apply(member, part, values)
-          } finally {
-            onSpan({ name, layer, startMs, endMs: performance.now() })
-          }
+  (part, names) => {
+    const timed = new Map<PropertyKey, (...values: unknown[]) => unknown>()
+    for (const [key, name] of Object.entries<string>(names as Record<string, string>)) {
+      const method = Reflect.get(part, key, part) as (...values: unknown[]) => unknown
+      timed.set(key, (...values) => {
+        const startMs = performance.now()
+        try {
+          return Reflect.apply(method, part, values)
+        } finally {
+          onSpan({ name, layer, startMs, endMs: performance.now() })
         }
-      }
-    })
+      })
+    }
+    // over an empty object, because a proxy may not replace the members of a frozen one
+    return new Proxy({} as typeof part, { get: (_, key) => timed.get(key) ?? memberOf(part, key) })
+  }
+
+const memberOf = (part: object, key: PropertyKey): unknown => {
+  const member: unknown = Reflect.get(part, key, part)
+  return typeof member === 'function' ? member.bind(part) : member
+}
