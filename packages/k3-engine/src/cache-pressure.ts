@@ -1,7 +1,7 @@
 import type { Checkpoint } from './checkpoint/types.js'
 import type { DiskExperts } from './experts.js'
 import type { MemoryPlan } from './memory/plan.js'
-import { CacheGovernor, type PressureReading, readPressure } from './memory/pressure.js'
+import { CacheGovernor, type PressureReading, pressureReader } from './memory/pressure.js'
 
 // Files of the kernel are read at most this often; PSI itself averages over ten seconds.
 const PAUSE_MS = 1000
@@ -23,6 +23,7 @@ export const cachePressure = (
   }
   if (injected !== undefined) return () => adapt(injected())
   if (experts.region.bytes < LEAST_CACHE_BYTES) return () => undefined
+  const readPressure = pressureReader()
   let readAtMs = performance.now()
   return () => {
     const now = performance.now()

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { readMemory } from '../src/memory/available.js'
-import { controlGroupRoom, pressureFile } from '../src/memory/control-groups.js'
+import { ControlGroups } from '../src/memory/control-groups.js'
 
 const roots: string[] = []
 afterEach(() => {
@@ -74,7 +74,7 @@ describe('readMemory', () => {
       'sys/fs/cgroup/memory.high': '6000000000\n',
       'sys/fs/cgroup/memory.current': '1000000000\n'
     })
-    expect(controlGroupRoom(root)).toEqual({
+    expect(new ControlGroups(root).room()).toEqual({
       group: '/sys/fs/cgroup',
       limitBytes: 6 * GB,
       roomBytes: 5 * GB
@@ -107,11 +107,13 @@ describe('readMemory', () => {
       'sys/fs/cgroup/inner/memory.pressure': 'some avg10=0.00\n'
     }
     const root = system(files)
-    expect(controlGroupRoom(root)?.roomBytes).toBe(0.75 * GB)
-    expect(pressureFile(root)).toBe(path.join(root, 'sys/fs/cgroup/inner/memory.pressure'))
+    expect(new ControlGroups(root).room()?.roomBytes).toBe(0.75 * GB)
+    expect(new ControlGroups(root).pressureFile()).toBe(
+      path.join(root, 'sys/fs/cgroup/inner/memory.pressure')
+    )
     const elsewhere = system({ ...files, 'proc/self/cgroup': '0::/\n' })
-    expect(controlGroupRoom(elsewhere)).toBeNull()
-    expect(pressureFile(elsewhere)).toBe(path.join(elsewhere, 'proc/pressure/memory'))
+    expect(new ControlGroups(elsewhere).room()).toBeNull()
+    expect(new ControlGroups(elsewhere).pressureFile()).toBe(path.join(elsewhere, 'proc/pressure/memory'))
   })
 
   it('is not impressed by a group above its limit', () => {

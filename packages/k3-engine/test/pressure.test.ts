@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
 import { describe, expect, it } from 'vitest'
-import { CacheGovernor, type PressureReading, readPressure } from '../src/memory/pressure.js'
+import { CacheGovernor, type PressureReading, pressureReader } from '../src/memory/pressure.js'
 import { openModel } from '../src/open-model.js'
 
 const QUIET: PressureReading = { freeBytes: 50e9, stalledPercent: 0 }
@@ -53,18 +53,18 @@ describe('CacheGovernor', () => {
   })
 })
 
-describe('readPressure', () => {
+describe('pressureReader', () => {
   it('reads PSI and MemAvailable', () => {
     const root = mkdtempSync(path.join(tmpdir(), 'k3-pressure-'))
     mkdirSync(path.join(root, 'proc/pressure'), { recursive: true })
     writeFileSync(path.join(root, 'proc/meminfo'), 'MemTotal: 2000 kB\nMemAvailable: 1000 kB\n')
-    expect(readPressure(root)).toEqual({ freeBytes: 1_024_000, stalledPercent: 0 })
+    expect(pressureReader(root)()).toEqual({ freeBytes: 1_024_000, stalledPercent: 0 })
     const psi =
       'some avg10=12.34 avg60=0.00 avg300=0.00 total=1\nfull avg10=99.00 avg60=0.00 avg300=0.00 total=1\n'
     writeFileSync(path.join(root, 'proc/pressure/memory'), psi)
-    expect(readPressure(root).stalledPercent).toBe(12.34)
+    expect(pressureReader(root)().stalledPercent).toBe(12.34)
     rmSync(root, { recursive: true })
-    const here = readPressure()
+    const here = pressureReader()()
     expect(here.freeBytes).toBeGreaterThan(0)
     expect(here.stalledPercent).toBeGreaterThanOrEqual(0)
   })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { freemem, totalmem } from 'node:os'
 import path from 'node:path'
 import { constrainedMemory } from 'node:process'
-import { controlGroupRoom } from './control-groups.js'
+import { ControlGroups } from './control-groups.js'
 
 /** What the system says about memory, in bytes. */
 export interface MemoryReading {
@@ -15,15 +15,19 @@ export interface MemoryReading {
 
 /**
  * Reads MemAvailable and the limits of the control groups around this process, less what those use already. `root`: where
- * /proc and /sys are, `/` but for tests; `ownBytes`: the resident memory of this process.
+ * /proc and /sys are, `/` but for tests; `ownBytes`: the resident memory of this process; `groups`: found anew if not given.
  */
-export const readMemory = (root = '/', ownBytes = process.memoryUsage.rss()): MemoryReading => {
+export const readMemory = (
+  root = '/',
+  ownBytes = process.memoryUsage.rss(),
+  groups = new ControlGroups(root)
+): MemoryReading => {
   const info = path.join(root, 'proc/meminfo')
   if (!existsSync(info)) return elsewhere(ownBytes)
   const lines = readFileSync(info, 'utf8')
   const totalBytes = kilobytes(lines, 'MemTotal')
   const machine = kilobytes(lines, 'MemAvailable') + ownBytes
-  const group = controlGroupRoom(root)
+  const group = groups.room()
   if (group === null || group.roomBytes + ownBytes >= machine) {
     return { totalBytes, usableBytes: Math.min(machine, totalBytes), source: 'MemAvailable' }
   }

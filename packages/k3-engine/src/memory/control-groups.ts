@@ -39,28 +39,37 @@ interface Hierarchy {
   readonly group: string
 }
 
-/**
- * The group with the least room among those this process is in and their ancestors, versions 1 and 2; null when none has
- * a limit. `root`: where /proc and /sys are, `/` but for tests.
- */
-export const controlGroupRoom = (root: string): GroupRoom | null => {
-  let tightest: GroupRoom | null = null
-  for (const hierarchy of hierarchies(root)) {
-    for (const group of ancestors(hierarchy)) {
-      const room = roomOf(root, group, hierarchy.controller)
-      if (room !== null && (tightest === null || room.roomBytes < tightest.roomBytes)) tightest = room
-    }
-  }
-  return tightest
-}
+/** The groups this process is in, and their ancestors, versions 1 and 2, as they are when this is made. */
+export class ControlGroups {
+  readonly #root: string
+  readonly #hierarchies: readonly Hierarchy[]
 
-/** The pressure file that is nearest: that of the process's own group (version 2), or of the machine. */
-export const pressureFile = (root: string): string => {
-  for (const { controller, mount, group } of hierarchies(root)) {
-    const own = path.join(root, mount, group, 'memory.pressure')
-    if (controller === V2 && existsSync(own)) return own
+  /** `root`: where /proc and /sys are, `/` but for tests. */
+  constructor(root: string) {
+    this.#root = root
+    this.#hierarchies = hierarchies(root)
   }
-  return path.join(root, 'proc/pressure/memory')
+
+  /** What the group with the least room gives now; null when none has a limit. */
+  room(): GroupRoom | null {
+    let tightest: GroupRoom | null = null
+    for (const hierarchy of this.#hierarchies) {
+      for (const group of ancestors(hierarchy)) {
+        const room = roomOf(this.#root, group, hierarchy.controller)
+        if (room !== null && (tightest === null || room.roomBytes < tightest.roomBytes)) tightest = room
+      }
+    }
+    return tightest
+  }
+
+  /** The pressure file that is nearest: that of the process's own group (version 2), or of the machine. */
+  pressureFile(): string {
+    for (const { controller, mount, group } of this.#hierarchies) {
+      const own = path.join(this.#root, mount, group, 'memory.pressure')
+      if (controller === V2 && existsSync(own)) return own
+    }
+    return path.join(this.#root, 'proc/pressure/memory')
+  }
 }
 
 const hierarchies = (root: string): Hierarchy[] => {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { readMemory } from './available.js'
-import { pressureFile } from './control-groups.js'
+import { ControlGroups } from './control-groups.js'
 
 /** How much memory others want, as the system tells. */
 export interface PressureReading {
@@ -55,9 +55,16 @@ export class CacheGovernor {
   }
 }
 
-/** Reads the pressure on this process. `root`: where /proc and /sys are, `/` but for tests. */
-export const readPressure = (root = '/'): PressureReading => {
-  const file = pressureFile(root)
-  const some = existsSync(file) ? /^some avg10=([\d.]+)/m.exec(readFileSync(file, 'utf8')) : null
-  return { freeBytes: readMemory(root, 0).usableBytes, stalledPercent: some === null ? 0 : Number(some[1]) }
+/**
+ * Gives what reads the pressure on this process; its control groups are looked up here, once, for it is called between
+ * tokens. `root`: where /proc and /sys are, `/` but for tests.
+ */
+export const pressureReader = (root = '/'): (() => PressureReading) => {
+  const groups = new ControlGroups(root)
+  const file = groups.pressureFile()
+  return () => {
+    const some = existsSync(file) ? /^some avg10=([\d.]+)/m.exec(readFileSync(file, 'utf8')) : null
+    const { usableBytes: freeBytes } = readMemory(root, 0, groups)
+    return { freeBytes, stalledPercent: some === null ? 0 : Number(some[1]) }
+  }
 }
