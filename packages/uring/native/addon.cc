@@ -100,8 +100,8 @@ Value view(const CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-// openReader(files, direct, backend, depth): { handle } or { stage, error, path }. `files`: the paths of each file's
-// copies by drive, null where there is none.
+// openReader(files, direct, backend, depth, registers): { handle } or { stage, error, path }. `files`: the paths of each
+// file's copies by drive, null where there is none.
 Value open_reader(const CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const Napi::Array files = info[0].As<Napi::Array>();
@@ -121,7 +121,7 @@ Value open_reader(const CallbackInfo& info) {
       return result;
     }
   }
-  refusal = reader->start(static_cast<Reader::Choice>(number(2)), number(3));
+  refusal = reader->start(static_cast<Reader::Choice>(number(2)), number(3), info[4].As<Napi::Boolean>());
   if (refusal.stage) return refused(env, refusal);
   Object result = Object::New(env);
   result.Set("handle", k3::wrap(env, std::move(reader), kReaderTag));

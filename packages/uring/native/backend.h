@@ -27,6 +27,7 @@ class Backend {
 
 // Null with *refusal set. `depth`: requests in flight on each drive, or threads.
 std::unique_ptr<Backend> start_threads(uint32_t depth, uint32_t drives, Refusal* refusal);
-std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, Refusal* refusal);
+// `registers`: chunks of regions are registered with the ring as they are first read into.
+std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, bool registers, Refusal* refusal);
 
 }  // namespace k3::uring

@@ -11,6 +11,8 @@ class BufferTable : public RegionWatcher, public std::enable_shared_from_this<Bu
  public:
   // The ring must outlive the calls of index_of; a table of an old kernel stays empty and says why.
   static std::shared_ptr<BufferTable> open(int ring);
+  // A table that registers nothing.
+  static std::shared_ptr<BufferTable> empty() { return std::shared_ptr<BufferTable>(new BufferTable(-1)); }
 
   // The registered buffer that covers the block, pinned now if it can be; -1: read through plain memory.
   int index_of(const Block& block);

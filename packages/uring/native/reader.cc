@@ -5,9 +5,9 @@
 
 namespace k3::uring {
 
-Refusal Reader::start(Choice choice, uint32_t depth) {
+Refusal Reader::start(Choice choice, uint32_t depth, bool registers) {
   if (choice != Choice::pread) {
-    backend_ = start_uring(depth, files_.drives(), &uring_refusal_);
+    backend_ = start_uring(depth, files_.drives(), registers, &uring_refusal_);
     is_uring_ = backend_ != nullptr;
     if (!backend_ && choice == Choice::io_uring) return uring_refusal_;
   }

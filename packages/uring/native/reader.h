@@ -18,7 +18,7 @@ class Reader {
   explicit Reader(Napi::Env env) : env_(env), context_(env, "@k3/uring") {}
   ~Reader() { shut_down(); }
 
-  Refusal start(Choice choice, uint32_t depth);
+  Refusal start(Choice choice, uint32_t depth, bool registers);
   std::shared_ptr<Batch> submit(std::vector<Read> reads, uint32_t urgency);
   // See backend.h; after close() nothing waits any more.
   void hurry(const Batch* batch) { if (backend_) backend_->hurry(batch); }

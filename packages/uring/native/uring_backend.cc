@@ -38,13 +38,13 @@ class UringBackend : public Backend {
     if (wake_ >= 0) close(wake_);
   }
 
-  Refusal start(uint32_t depth) {
+  Refusal start(uint32_t depth, bool registers) {
     wake_ = eventfd(0, EFD_CLOEXEC);
     if (wake_ < 0) return {"eventfd", errno};
     const uint32_t slots = depth * static_cast<uint32_t>(free_.size());
     if (const Refusal refusal = ring_.open(slots + 1); refusal.stage) return refusal;
     if (const Refusal refusal = try_a_read(); refusal.stage) return refusal;
-    buffers_ = BufferTable::open(ring_.fd());
+    buffers_ = registers ? BufferTable::open(ring_.fd()) : BufferTable::empty();
     in_flight_.resize(slots);
     for (uint32_t slot = 0; slot < slots; ++slot) free_[slot % free_.size()].push_back(slot);
     if (const int error = start_thread(&thread_, kThread, thread_main, this)) return {"pthread_create", error};
@@ -218,9 +218,9 @@ class UringBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, Refusal* refusal) {
+std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, bool registers, Refusal* refusal) {
   auto backend = std::make_unique<UringBackend>(drives);
-  *refusal = backend->start(depth);
+  *refusal = backend->start(depth, registers);
   if (refusal->stage) return nullptr;
   return backend;
 }
@@ -228,7 +228,7 @@ std::unique_ptr<Backend> start_uring(uint32_t depth, uint32_t drives, Refusal* r
 }  // namespace k3::uring
 #else
 namespace k3::uring {
-std::unique_ptr<Backend> start_uring(uint32_t, uint32_t, Refusal* refusal) {
+std::unique_ptr<Backend> start_uring(uint32_t, uint32_t, bool, Refusal* refusal) {
   *refusal = {"io_uring_setup", ENOSYS};
   return nullptr;
 }

@@ -25,7 +25,8 @@ interface Native {
     files: readonly (readonly (string | null)[])[],
     direct: number,
     backend: number,
-    depth: number
+    depth: number,
+    registers: boolean
   ): { handle: object } | (Refusal & { path?: string })
   readerInfo(reader: object): NativeReaderInfo
   submit(reader: object, numbers: Float64Array, regions: readonly object[], urgency: number): object

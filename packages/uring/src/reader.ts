@@ -9,12 +9,14 @@ import { notOpened } from './region.js'
 
 /**
  * `direct`: past the page cache ('auto': where the file system allows it). `backend`: 'auto' takes io_uring where it is
- * to be had. `depth`: requests of up to 2 MiB in flight, or threads, on each drive; 16 unless given.
+ * to be had. `depth`: requests of up to 2 MiB in flight, or threads, on each drive; 16 unless given. `registers`: whether
+ * regions are registered with io_uring; true unless given.
  */
 export interface ReaderOptions {
   readonly direct?: 'auto' | 'on' | 'off'
   readonly backend?: 'auto' | 'io_uring' | 'pread'
   readonly depth?: number
+  readonly registers?: boolean
 }
 
 /**
@@ -114,9 +116,9 @@ export const backendInfo = (paths: readonly string[] = []): BackendInfo => {
 }
 
 const open = (files: readonly FileCopies[], options: ReaderOptions): NativeReader => {
-  const { direct, backend, depth } = numbersOf(options)
+  const { direct, backend, depth, registers } = checked(options)
   const copies = files.map(copiesOf)
-  const opened = native().openReader(copies, direct, backend, depth)
+  const opened = native().openReader(copies, direct, backend, depth, registers)
   if ('handle' in opened) return new NativeReader(opened.handle, copies)
   throw opened.path === undefined ? notStarted(opened, backend) : notReadable(opened.path, opened)
 }
@@ -127,16 +129,23 @@ const copiesOf = (file: FileCopies, index: number): readonly (string | null)[] =
   throw outOfRange(`file ${index} must have a copy on one of at most ${maxDrives} drives`)
 }
 
-const numbersOf = ({ direct = 'auto', backend = 'auto', depth = defaultDepth }: ReaderOptions) => {
+const checked = ({
+  direct = 'auto',
+  backend = 'auto',
+  depth = defaultDepth,
+  registers = true
+}: ReaderOptions) => {
   if (!Object.hasOwn(directNumber, direct)) throw outOfRange(`direct must be auto, on or off, got ${direct}`)
   if (!Object.hasOwn(backendNumber, backend))
     throw outOfRange(`backend must be auto, io_uring or pread, got ${backend}`)
   count('depth', depth, 1)
   if (depth > maxDepth) throw outOfRange(`depth must be at most ${maxDepth}, got ${depth}`)
+  if (typeof registers !== 'boolean') throw outOfRange(`registers must be true or false, got ${registers}`)
   return {
     direct: directNumber[direct],
     backend: backendNumber[backend],
-    depth
+    depth,
+    registers
   }
 }
 

@@ -97,6 +97,15 @@ describe('a region larger than one registered buffer', () => {
     })
   })
 
+  it('is read through plain memory when nothing is to be registered', async () => {
+    using region = allocRegion(paddedBytes(77, 100_000))
+    await withReader([file], { registers: false }, async (reader) => {
+      await reader.submit([{ file: 0, offset: 77, length: 100_000, region, at: 0 }]).done
+      expect(Buffer.compare(region.view(77, 100_000), content.subarray(77, 100_077))).toBe(0)
+      expect(reader.info).toMatchObject({ registeredBytes: 0, registrationRefusal: null })
+    })
+  })
+
   it('is given back by close() although the reader had it registered', async () => {
     await withReader([file], {}, async (reader) => {
       const region = allocRegion(2 ** 20)

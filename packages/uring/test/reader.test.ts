@@ -180,6 +180,7 @@ describe('openReader', () => {
     [[first.file], { depth: 0 }],
     [[first.file], { depth: 257 }],
     [[first.file], { depth: 1.5 }],
+    [[first.file], { registers: 1 as unknown as boolean }],
     [[first.file], { direct: 'yes' as 'on' }],
     [[first.file], { backend: 'toString' as 'auto' }]
   ])('refuses %j with %j', (files, options) => {

@@ -32,6 +32,10 @@ void expect(bool holds, const char* promise) {
 
 using Start = std::unique_ptr<Backend> (*)(uint32_t, uint32_t, Refusal*);
 
+std::unique_ptr<Backend> start_ring(uint32_t depth, uint32_t drives, Refusal* refusal) {
+  return start_uring(depth, drives, true, refusal);
+}
+
 struct Input {
   int file;
   std::vector<uint8_t> content;
@@ -195,7 +199,7 @@ void a_refused_unpin_loses_no_slot() {
 // Last of all, because it cannot be undone: from here on io_uring_enter fails in every thread.
 void a_ring_that_breaks_fails_its_reads(const Input& input) {
   Refusal refusal;
-  std::unique_ptr<Backend> backend = start_uring(2, 2, &refusal);
+  std::unique_ptr<Backend> backend = start_ring(2, 2, &refusal);
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 426, 0, 1),
@@ -220,9 +224,9 @@ void a_ring_that_breaks_fails_its_reads(const Input& input) {
 int main(int, char** arguments) {
   const Input input = open_input(arguments[1]);
   Refusal refusal;
-  const bool has_uring = start_uring(1, 1, &refusal) != nullptr;
-  for (Start start : {start_threads, start_uring}) {
-    if (start == start_uring && !has_uring) continue;
+  const bool has_uring = start_ring(1, 1, &refusal) != nullptr;
+  for (Start start : {start_threads, start_ring}) {
+    if (start == start_ring && !has_uring) continue;
     callers_share_a_backend(input, start);
     ending_gives_up_what_waits(input, start);
   }
