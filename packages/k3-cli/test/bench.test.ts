@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { availableMemory } from 'node:process'
@@ -139,6 +139,16 @@ describe('k3 bench kernels', { timeout: 60_000 }, () => {
     expect(rows).toHaveLength(kernelWorks(small(), 1).length)
   })
 
+  test('leaves a file as it was when the run fails', async () => {
+    const dir = scratchFolder()
+    const file = path.join(dir, 'rows.csv')
+    writeFileSync(file, 'of another day')
+    const foreign = process.arch === 'arm64' ? 'avx2' : 'neon'
+    const refusal = expect.objectContaining({ code: 'ERR_ISA_UNSUPPORTED' })
+    await expect(kernels(['--csv', file, '--isa', foreign])).rejects.toThrow(refusal)
+    expect([readdirSync(dir), readFileSync(file, 'utf8')]).toEqual([['rows.csv'], 'of another day'])
+  })
+
   test('says when threads share CPUs', async () => {
     const threads = String(availableParallelism() + 1)
     expect((await kernels(['--threads', threads])).stderr).toContain(`${threads} threads share`)
@@ -188,5 +198,18 @@ test.skipIf(!canFill)(
     child.kill('SIGINT')
     const [, signal] = await once(child, 'close')
     expect(signal).toBe('SIGINT')
+  }
+)
+
+test.skipIf(!canFill)(
+  'Ctrl-C leaves nothing of --csv (needs 5 GB of memory)',
+  { timeout: 60_000 },
+  async () => {
+    const dir = scratchFolder()
+    const child = startK3(['bench', 'kernels', '--threads', '1', '--csv', path.join(dir, 'rows.csv')])
+    const closed = once(child, 'close')
+    while (readdirSync(dir).length === 0) await new Promise((resolve) => setTimeout(resolve, 2))
+    child.kill('SIGINT')
+    expect([(await closed)[1], readdirSync(dir)]).toEqual(['SIGINT', []])
   }
 )

@@ -1,4 +1,3 @@
-import { closeSync, openSync, writeSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { Command, Option } from 'commander'
 import { attentionBytes, attentionWorks } from '../bench/attention-works.js'
@@ -15,6 +14,7 @@ import type { Work } from '../bench/work.js'
 import { Output } from '../output.js'
 import { filePath, threadCount, wholeNumber } from '../parse-option.js'
 import type { Terminal } from '../terminal.js'
+import { WholeFile } from '../whole-file.js'
 
 interface KernelFlags {
   readonly threads?: number
@@ -46,7 +46,7 @@ export const benchKernelsCommand = (terminal: Terminal, sizesOf: () => BenchSize
     .option('--json', 'print one object')
     .addHelpText(
       'after',
-      () => `\nNeeds ${gigabytes(memoryBytes(sizesOf()))} of memory. Ctrl-C ends it at once.`
+      () => `\nNeeds ${gigabytes(memoryBytes(sizesOf()))} of memory. Ctrl-C ends it, and leaves no --csv.`
     )
     .action((flags: KernelFlags) => run(flags, sizesOf(), new Output(terminal)))
 
@@ -60,31 +60,36 @@ const memoryBytes = (sizes: BenchSizes): number =>
 const run = async (flags: KernelFlags, sizes: BenchSizes, output: Output): Promise<void> => {
   const { isa, seconds, csv, json } = flags
   const threads = flags.threads === undefined ? availableParallelism() : flags.threads
-  const file = csv === undefined ? null : openCsv(csv)
-  try {
-    if (threads > availableParallelism())
-      output.note(
-        `k3: ${threads} threads share ${availableParallelism()} CPUs; this measures how they wait for each other`
-      )
-    const settings = { threads, isa, sizes, seconds, memoryBytes: memoryBytes(sizes) }
-    const progress = (line: string) => output.progress(line)
-    const measurement = await measure(kernelWorks(sizes, threads), { ...settings, progress })
-    const report = kernelReport(measurement, threads)
-    if (file !== null) writeSync(file, kernelCsv(report))
-    if (json === undefined) output.answer(kernelTable(report))
-    else output.json(report)
-  } finally {
-    if (file !== null) closeSync(file)
-  }
+  using file = csv === undefined ? null : openCsv(csv)
+  using _ = file === null ? null : removedOnInterrupt(file)
+  if (threads > availableParallelism())
+    output.note(
+      `k3: ${threads} threads share ${availableParallelism()} CPUs; this measures how they wait for each other`
+    )
+  const settings = { threads, isa, sizes, seconds, memoryBytes: memoryBytes(sizes) }
+  const progress = (line: string) => output.progress(line)
+  const measurement = await measure(kernelWorks(sizes, threads), { ...settings, progress })
+  const report = kernelReport(measurement, threads)
+  file?.write(kernelCsv(report))
+  if (json === undefined) output.answer(kernelTable(report))
+  else output.json(report)
 }
 
 /** Before the minutes of measuring, which would be lost. */
-const openCsv = (path: string): number => {
+const openCsv = (path: string): WholeFile => {
   try {
-    return openSync(path, 'w')
+    return new WholeFile(path)
   } catch (cause) {
-    throw new BenchError('ERR_BENCH_WRITE', `${path} cannot be written: ${(cause as Error).message}`, {
-      cause
-    })
+    throw new BenchError('ERR_BENCH_WRITE', (cause as Error).message, { cause })
   }
+}
+
+/** Ctrl-C ends the process as it does without a handler, after what is there of the file is gone. */
+const removedOnInterrupt = (file: WholeFile): Disposable => {
+  const end = () => {
+    file[Symbol.dispose]()
+    process.kill(process.pid, 'SIGINT')
+  }
+  process.once('SIGINT', end)
+  return { [Symbol.dispose]: () => void process.off('SIGINT', end) }
 }
