@@ -1,9 +1,17 @@
+/** Codes of {@link BenchError}. */
+export type BenchErrorCode =
+  | 'ERR_BENCH_WRONG'
+  | 'ERR_BENCH_MEMORY'
+  | 'ERR_BENCH_WRITE'
+  | 'ERR_BENCH_SPACE'
+  | 'ERR_BENCH_CORRUPT'
+
 /** A benchmark that cannot be run, or whose result must not be believed. */
 export class BenchError extends Error {
   override readonly name = 'BenchError'
-  readonly code: 'ERR_BENCH_WRONG' | 'ERR_BENCH_MEMORY' | 'ERR_BENCH_WRITE'
+  readonly code: BenchErrorCode
 
-  constructor(code: BenchError['code'], message: string, options?: ErrorOptions) {
+  constructor(code: BenchErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
   }

@@ -6,7 +6,8 @@ import type { BenchSizes } from './sizes.js'
 const FILL_BYTES = 64 * 2 ** 20
 
 /** Bytes of one MXFP4 matrix: its codes, then a scale for every 32 of them. */
-export const matrixBytes = ({ geometry }: BenchSizes): number => (matrixNumbers(geometry) * 17) / 32
+export const matrixBytes = ({ geometry }: Pick<BenchSizes, 'geometry'>): number =>
+  (matrixNumbers(geometry) * 17) / 32
 
 const matrixNumbers = ({
   routed_expert_hidden_size,

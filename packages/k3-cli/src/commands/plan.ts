@@ -43,7 +43,12 @@ export const planCommand = (terminal: Terminal): Command =>
         .argParser(gigabytes)
         .default(0, '0')
     )
-    .option('--disk-gbs <n>', 'GB/s of large reads, from k3 bench', gigabytesPerSecond, ASSUMED_SPEED.diskGBs)
+    .option(
+      '--disk-gbs <n>',
+      'GB/s of large reads: the last line of k3 bench storage',
+      gigabytesPerSecond,
+      ASSUMED_SPEED.diskGBs
+    )
     .option('--memory-gbs <n>', 'GB/s of reads from memory', gigabytesPerSecond, ASSUMED_SPEED.memoryGBs)
     .option('--json', 'print one object')
     .addHelpText('after', EXAMPLE)
