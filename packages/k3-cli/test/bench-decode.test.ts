@@ -93,6 +93,7 @@ describe('k3 bench decode', { timeout: 60_000 }, () => {
     const { decode: two } = await decode(['--tokens', '1', '--prompt-tokens', '1', '--layers', '2'])
     const { decode: all } = await decode(['--tokens', '1', '--prompt-tokens', '1', '--lookahead', '2'])
     expect(two.bytes).toBeLessThan(all.bytes!)
+    expect(two.warmUpTokens).toBe(32)
     expect(all.blocks.map(({ block }) => block)).toContain('lookahead')
   })
 

@@ -20,6 +20,7 @@ export const decodeReport = (run: DecodeRun, setting: DecodeSetting) => {
     machine: { readGBs: { [threads]: readGBs }, cpu: cpuName() },
     decode: {
       tokens: run.tokens.length,
+      warmUpTokens: run.warmUpTokens,
       secondsPerToken: run.mean.seconds,
       median: sorted[sorted.length >> 1]!,
       best: sorted[0]!,
@@ -74,7 +75,7 @@ export const decodeTable = ({ machine, decode, prefill }: Report): string => {
   const prefillRows = prefill.blocks.map(({ block, seconds, share }) => [block, ms(seconds), percent(share)])
   return [
     `${machine.cpu}: reads ${rate.toFixed(1)} GB/s on ${threads} threads\n\n`,
-    `decode: ${decode.tokens} tokens, median ${ms(decode.median)} ms, best ${ms(decode.best)} ms, `,
+    `decode: ${decode.tokens} tokens after ${decode.warmUpTokens} to warm up, median ${ms(decode.median)} ms, best ${ms(decode.best)} ms, `,
     `${(decode.bytesReadPerToken / 1e9).toFixed(3)} GB read a token\n`,
     table(['block', 'ms', 'share', 'GB', 'floor ms', 'of floor'], rows),
     `\nprefill: ${prefill.tokens} tokens in ${prefill.seconds.toFixed(2)} s, `,
