@@ -10,7 +10,7 @@ using namespace k3;
 using namespace k3::bf16_linear;
 
 constexpr napi_type_tag kLinearTag = {0x6b33626631366c31ull, 0x3d9a70c2e85b1f46ull};
-constexpr size_t kRowStep = 16;
+constexpr size_t kLeastRows = 16;  // a thread takes at once
 
 struct Linear {
   Bytes weights;
@@ -21,7 +21,34 @@ struct Linear {
 
 Linear* linear(const Napi::Value& value) { return unwrap<Linear>(value, kLinearTag, "a linear made by @k3/bf16-linear"); }
 
-uint64_t work(const Problem& p) { return (uint64_t)p.rows * p.columns * p.tokens; }
+// One product, or several with the same tokens.
+struct Group {
+  const Linear* const* ops;
+  const Problem* problems;
+  size_t count;
+};
+
+// All rows of all products, one after the other, in blocks. False: the pool is closed and nothing ran.
+bool multiply(const Group& group) {
+  const PoolRef& pool = group.ops[0]->pool;
+  uint64_t work = 0;
+  size_t rows = 0;
+  for (size_t i = 0; i < group.count; ++i) {
+    const Problem& p = group.problems[i];
+    work += (uint64_t)p.rows * p.columns * p.tokens;
+    rows += p.rows;
+  }
+  const size_t step = block_rows(1, rows, kLeastRows, pool.threads());
+  return pool.each(work, (rows + step - 1) / step, [&](size_t block) {
+    size_t begin = block * step, end = begin + step;
+    for (size_t i = 0; i < group.count && end > 0; ++i) {
+      const size_t count = group.problems[i].rows;
+      if (begin < count) group.ops[i]->kernels->multiply(group.problems[i], begin, end < count ? end : count);
+      begin = begin < count ? 0 : begin - count;
+      end = end < count ? 0 : end - count;
+    }
+  });
+}
 
 // create(source, offset, rows, columns, pool, isa): handle
 Napi::Value create(const Napi::CallbackInfo& info) {
@@ -41,10 +68,7 @@ Napi::Value apply(const Napi::CallbackInfo& info) {
   if (!op->weights.intact()) return throw_weights_detached(info.Env());
   const Problem p = {op->weights.data(), array_data<float>(info[1]), array_data<float>(info[2]),
                      op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()};
-  const bool ran = op->pool.parallel(work(p), [&](uint32_t part, uint32_t parts) {
-    const Range rows = share(p.rows, kRowStep, part, parts);
-    op->kernels->multiply(p, rows.begin, rows.end);
-  });
+  const bool ran = multiply({&op, &p, 1});
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 
@@ -61,14 +85,7 @@ Napi::Value apply_group(const Napi::CallbackInfo& info) {
     problems.push_back({op->weights.data(), array_data<float>(info[1]), array_data<float>(outs.Get(i)),
                         op->rows, op->columns, info[3].As<Napi::Number>().Uint32Value()});
   }
-  uint64_t total = 0;
-  for (const Problem& p : problems) total += work(p);
-  const bool ran = ops[0]->pool.parallel(total, [&](uint32_t part, uint32_t parts) {
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const Range rows = share(problems[i].rows, kRowStep, part, parts);
-      ops[i]->kernels->multiply(problems[i], rows.begin, rows.end);
-    }
-  });
+  const bool ran = multiply({ops.data(), problems.data(), ops.size()});
   return ran ? info.Env().Undefined() : throw_pool_closed(info.Env());
 }
 

@@ -2,9 +2,10 @@
 // multiply-adds; the 16 lanes are folded by the fixed tree. Tiles of rows x tokens give the parallelism between
 // instructions; the order inside one (row, token) pair never changes, so T = 1 and T = 64 agree bit for bit.
 //
-// One token: kRows rows at a time straight through, all sums in registers, while the rows after them are asked for in the
-// order they lie in memory: the processor itself looks no further than a page ahead. Several tokens: kPanel rows and kDepth columns
-// at a time, the sums waiting in memory in between, so that a tile works from first-level cache.
+// One token: kRows rows at a time straight through, all sums in registers. So many streams keep the processor's own prefetch
+// busy while one of them waits at the border of a page; asking for lines besides was slower (docs/BENCHMARKS.md). Several
+// tokens: kPanel rows and kDepth columns at a time, the sums waiting in memory in between, so that a tile works from
+// first-level cache.
 // Passes: W once for up to kTokens tokens; x once for every kPanel rows.
 #include "matvec.h"
 
@@ -28,10 +29,8 @@ K3_INLINE void rows_times_one(const Problem& p, size_t row) {
   f32x16 acc[R];
   for (int r = 0; r < R; ++r) w[r] = p.weights + 2 * p.columns * (row + (size_t)r);
   for (int r = 0; r < R; ++r) acc[r] = zero();
-  const uint8_t* next = w[0] + 2 * p.columns * R;
   size_t c = 0;
-  for (; c + 32 <= p.columns; c += 32, next += 64 * R) {
-    for (int r = 0; r < R; ++r) __builtin_prefetch(next + 64 * r, 0, 2);
+  for (; c + 32 <= p.columns; c += 32) {
     add_columns<R>(w, p.x, c, acc);
     add_columns<R>(w, p.x, c + 16, acc);
   }

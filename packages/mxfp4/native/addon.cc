@@ -2,8 +2,6 @@
 #include <k3/glue.h>
 #include <k3/scratch.h>
 
-#include <atomic>
-
 #include "format.h"
 #include "matmul.h"
 
@@ -31,19 +29,13 @@ const Products& products_of(const Napi::Value& isa, const Napi::Value& int8) {
   return int8.As<Napi::Boolean>().Value() ? kernels->int8 : kernels->exact;
 }
 
-// work(item, begin, end) over rows [0, rows) of every item. Blocks of rows are handed out one by one: threads that are
-// slowed down take fewer. Which thread computes a row changes none of its bits. False: the pool is closed.
+// work(item, begin, end) over rows [0, rows) of every item, handed out in blocks. False: the pool is closed.
 template <class Work>
 bool hand_out(const PoolRef& pool, size_t items, size_t rows, Work&& work) {
-  std::atomic<size_t> next{0};
-  return pool.parallel([&](uint32_t, uint32_t parts) {
-    size_t step = 128;
-    while (step > kGroup && items * ((rows + step - 1) / step) < 16 * parts) step /= 2;
-    const size_t blocks = (rows + step - 1) / step;
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items * blocks;) {
-      const size_t begin = i % blocks * step;
-      work(i / blocks, begin, begin + step < rows ? begin + step : rows);
-    }
+  const size_t step = block_rows(items, rows, kGroup, pool.threads()), blocks = (rows + step - 1) / step;
+  return pool.each(kForkWork, items * blocks, [&](size_t i) {
+    const size_t begin = i % blocks * step;
+    work(i / blocks, begin, begin + step < rows ? begin + step : rows);
   });
 }
 

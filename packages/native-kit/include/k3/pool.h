@@ -1,5 +1,6 @@
 // The pool as an addon sees it: a counted reference, and `parallel` over it.
 #pragma once
+#include <atomic>
 #include <type_traits>
 
 #include "abi.h"
@@ -51,9 +52,27 @@ class PoolRef {
     return pool_->run(pool_, [](void* t, uint32_t part, uint32_t parts) { (*static_cast<std::remove_reference_t<Task>*>(t))(part, parts); }, &task) == 0;
   }
 
+  // body(i) for every i below `count`. Threads take the next i one by one: one that is slowed down takes fewer, and all
+  // of them stream through one stretch of memory. Which thread takes an i changes none of its bits.
+  template <class Body>
+  bool each(uint64_t work, size_t count, Body&& body) const {
+    std::atomic<size_t> next{0};
+    return parallel(work, [&](uint32_t, uint32_t) {
+      for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(i);
+    });
+  }
+
  private:
   K3Pool* pool_ = nullptr;
 };
+
+// How many rows of `items` matrices of so many a thread takes at once: few enough that each gets some 16 blocks, but
+// `least`, and 128 where there are plenty. `least` is 128 halved some times.
+inline size_t block_rows(size_t items, size_t rows, size_t least, uint32_t threads) {
+  size_t step = 128;
+  while (step > least && items * ((rows + step - 1) / step) < 16 * (size_t)threads) step /= 2;
+  return step;
+}
 
 // Part `part` of `count` items, split evenly in multiples of `step` (the last part may be ragged).
 struct Range {
