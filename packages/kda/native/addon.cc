@@ -134,6 +134,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("decayGate", Napi::Function::New(env, decay_gate));
   exports.Set("shortConv", Napi::Function::New(env, short_conv));
   exports.Set("l2Normalize", Napi::Function::New(env, l2_normalize));
+  exports.Set("hugeFloats", Napi::Function::New(env, huge_floats));
   exports.Set("settleFloats", Napi::Function::New(env, settle_floats));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;

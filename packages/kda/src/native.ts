@@ -1,4 +1,4 @@
-import { type Isa, loadAddon } from '@k3/native-kit'
+import { type FloatMemory, type Isa, loadAddon } from '@k3/native-kit'
 import { root } from './root.js'
 
 export type { Isa } from '@k3/native-kit'
@@ -6,14 +6,13 @@ export type { Isa } from '@k3/native-kit'
 type Floats = Float32Array
 type Pool = object | undefined
 
-interface Native {
+interface Native extends FloatMemory {
   create(...shapeParametersPoolIsa: readonly unknown[]): object
   forward(op: object, ...rows: readonly (Floats | number)[]): void
   recurrence(op: object, ...rows: readonly (Floats | number)[]): void
   decayGate(op: object, z: Floats, g: Floats, tokens: number): void
   shortConv(x: Floats, tail: Floats, weight: Floats, out: Floats, ...rest: readonly (number | Pool)[]): void
   l2Normalize(x: Floats, out: Floats, ...rest: readonly number[]): void
-  settleFloats(array: Floats): number
   isas(): Isa[]
 }
 

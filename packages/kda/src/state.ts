@@ -1,7 +1,7 @@
 import { alignedFloats } from '@k3/native-kit'
 import { native } from './native.js'
 
-const zeros = (length: number) => alignedFloats(length, native().settleFloats)
+const zeros = (length: number) => alignedFloats(length, native())
 
 const copyOf = (from: Float32Array) => {
   const copy = zeros(from.length)

@@ -30,6 +30,19 @@ describe('a state', () => {
       for (const array of [recurrence, tails]) expect(native().settleFloats(array)).toBe(0)
   })
 
+  it('of 2 MiB and more lies on memory of its own, zero and as long as the state', () => {
+    const wide = shapeOf(8, 256, 4)
+    const state = createKda(wide, parametersOf(wide)).createState()
+    state.recurrence[0] = 1
+    state.recurrence[8 * 256 * 256 - 1] = 2
+    const copy = state.copy()
+    for (const { recurrence } of [state, copy]) {
+      expect(recurrence).toHaveLength(8 * 256 * 256)
+      expect(recurrence.reduce((sum, x) => sum + x, 0)).toBe(3)
+      if (native().hugeFloats(2 ** 19) !== undefined) expect(recurrence.byteOffset).toBe(0)
+    }
+  })
+
   it('keeps the last inputs of the convolutions, oldest first', () => {
     const state = empty()
     feed(state, 0, 7)

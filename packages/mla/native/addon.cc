@@ -70,6 +70,7 @@ Napi::Value isas(const Napi::CallbackInfo& info) { return supported_isas(info.En
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("create", Napi::Function::New(env, create));
   exports.Set("forward", Napi::Function::New(env, forward));
+  exports.Set("hugeFloats", Napi::Function::New(env, huge_floats));
   exports.Set("settleFloats", Napi::Function::New(env, settle_floats));
   exports.Set("isas", Napi::Function::New(env, isas));
   return exports;

@@ -2,7 +2,7 @@ import { alignedFloats, atLeast, count } from '@k3/native-kit'
 import { native } from './native.js'
 
 const rowsOf = (length: number, from: Float32Array) => {
-  const rows = alignedFloats(length, native().settleFloats)
+  const rows = alignedFloats(length, native())
   rows.set(from)
   return rows
 }

@@ -1,9 +1,9 @@
-import { type Isa, loadAddon } from '@k3/native-kit'
+import { type FloatMemory, type Isa, loadAddon } from '@k3/native-kit'
 import { root } from './root.js'
 
 export type { Isa } from '@k3/native-kit'
 
-interface Native {
+interface Native extends FloatMemory {
   create(...shapeParametersPoolIsa: readonly unknown[]): object
   forward(
     op: object,
@@ -12,7 +12,6 @@ interface Native {
     gate: Float32Array,
     ...cacheOutTokens: readonly (Float32Array | number)[]
   ): void
-  settleFloats(array: Float32Array): number
   isas(): Isa[]
 }
 

@@ -1,5 +1,5 @@
 export { loadAddon } from './addon.js'
-export { alignedFloats } from './aligned.js'
+export { alignedFloats, type FloatMemory } from './aligned.js'
 export {
   aboveZero,
   apart,

@@ -71,17 +71,41 @@ T* array_data(const Napi::Value& value) {
   return static_cast<T*>(data);
 }
 
-// settleFloats(array): asks for huge pages under a Float32Array nobody has touched yet, and returns the numbers from its
-// start to the next border of a cache line. For alignedFloats() in TypeScript, which sees no addresses. A wish the system
-// may refuse: the array works without.
+// settleFloats(array): the numbers from the start of a Float32Array to the next border of a cache line. For alignedFloats()
+// in TypeScript, which sees no addresses.
 inline Napi::Value settle_floats(const Napi::CallbackInfo& info) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(array_data<float>(info[0]));
-#if defined(MADV_HUGEPAGE)
-  const uintptr_t page = 4096, huge = 2 << 20, end = address + info[0].As<Napi::TypedArray>().ByteLength();
-  const uintptr_t first = (address + page - 1) / page * page, last = end / page * page;
-  if (last >= first + huge) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-#endif
   return Napi::Number::New(info.Env(), static_cast<double>((0 - address) % 64 / sizeof(float)));
+}
+
+// hugeFloats(length): a Float32Array of zeros in a mapping of its own that starts at the border of a huge page and ends with
+// its last page, so that all of it but the end can lie on huge pages and no more memory is taken than it has. Undefined when
+// it is smaller than a huge page, or when the system or the engine does not do this.
+inline Napi::Value huge_floats(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+#if defined(MADV_HUGEPAGE)
+  constexpr double kHuge = 2 << 20, kMost = 4294963200.0;  // typed arrays above that are not for every engine
+  const double wanted = info[0].As<Napi::Number>().DoubleValue() * sizeof(float);
+  if (!(wanted >= kHuge && wanted <= kMost)) return env.Undefined();
+  const size_t huge = (size_t)kHuge, bytes = (size_t)wanted, mapped = (bytes + 4095) / 4096 * 4096;
+  void* whole = mmap(nullptr, mapped + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (whole == MAP_FAILED) return env.Undefined();
+  uint8_t* const start = static_cast<uint8_t*>(whole);
+  const size_t head = (0 - reinterpret_cast<uintptr_t>(start)) % huge;
+  if (head) munmap(start, head);
+  munmap(start + head + mapped, huge - head);
+  uint8_t* const data = start + head;
+  madvise(data, mapped, MADV_HUGEPAGE);
+  const auto release = [](napi_env, void* first, void* count) { munmap(first, reinterpret_cast<size_t>(count)); };
+  napi_value buffer, array;
+  if (napi_create_external_arraybuffer(env, data, bytes, release, reinterpret_cast<void*>(mapped), &buffer) != napi_ok) {
+    munmap(data, mapped);
+    return env.Undefined();
+  }
+  if (napi_create_typedarray(env, napi_float32_array, bytes / sizeof(float), buffer, 0, &array) == napi_ok)
+    return Napi::Value(env, array);
+#endif
+  return env.Undefined();
 }
 
 // The pool argument of a create function: undefined (serial) or a pool handle. False with a TypeError pending.
