@@ -215,6 +215,8 @@ describe('createExpertMlp', () => {
     refused(create({ layout: { ...spec.layout, w2Packed: spec.layout.w2Packed - 8 } }), 'ERR_OUT_OF_RANGE')
     refused(create({}, region.subarray(0, 1000)), 'ERR_OUT_OF_RANGE')
     refused(() => createExpertMlp(spec, { handle: {}, bytes: 1e6 }), 'ERR_INVALID_HANDLE')
+    for (const pool of [{ handle: {} }, 5, null, {}, 'pool'])
+      refused(() => createExpertMlp(spec, region, { pool: pool as never }), 'ERR_INVALID_HANDLE')
   })
 
   it('refuses limits that no memory can hold', () => {

@@ -131,7 +131,8 @@ describe('createMatrix', () => {
     refused({ scales: spec.scales.subarray(1) }, {}, 'ERR_OUT_OF_RANGE')
     refused({ packed: { region: { handle: {}, bytes: 64 }, offset: 0 } }, {}, 'ERR_INVALID_HANDLE')
     refused({ packed: { region: { handle: {}, bytes: 64 }, offset: 33 } }, {}, 'ERR_OUT_OF_RANGE')
-    refused({}, { pool: { handle: {} } }, 'ERR_INVALID_HANDLE')
+    for (const pool of [{ handle: {} }, 5, null, 'pool'])
+      refused({}, { pool: pool as never }, 'ERR_INVALID_HANDLE')
     refused({}, { isa: 'sse9' }, 'ERR_ISA_UNSUPPORTED')
   })
 

@@ -99,6 +99,9 @@ describe('createFiller', () => {
     expect(() => createFiller(geometry, 1n, { isa: missing })).toThrow(
       expect.objectContaining({ code: 'ERR_ISA_UNSUPPORTED' })
     )
-    expect(() => createFiller(geometry, 1n, { pool: { handle: {} } })).toThrow(TypeError)
+    for (const pool of [{ handle: {} }, 5, null, {}, 'pool'])
+      expect(() => createFiller(geometry, 1n, { pool: pool as never })).toThrow(
+        expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_HANDLE' })
+      )
   })
 })
