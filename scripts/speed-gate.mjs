@@ -32,13 +32,13 @@ const mxfp4Bytes = (numbers) => ({
   scales: Uint8Array.from({ length: numbers / 32 }, (_, i) => 118 + (i & 7))
 })
 
-const matrix = (tokens) => (isa) => {
-  const op = mxfp4.createMatrix({ ...mxfp4Bytes(128 * 768), rows: 128, cols: 768 }, { isa })
+const matrix = (tokens, activations) => (isa) => {
+  const op = mxfp4.createMatrix({ ...mxfp4Bytes(128 * 768), rows: 128, cols: 768 }, { isa, activations })
   const x = waves(tokens * 768)
   return () => op.apply(x, out, tokens)
 }
 
-const experts = (isa) => {
+const experts = (activations) => (isa) => {
   const [latent, inner] = [256, 256]
   const { packed, scales } = mxfp4Bytes(latent * inner)
   const whole = packed.length + scales.length
@@ -51,7 +51,8 @@ const experts = (isa) => {
   const [[w1Packed, w1Scale], [w2Packed, w2Scale], [w3Packed, w3Scale]] = [at(0), at(1), at(2)]
   const layout = { w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale }
   const op = mxfp4.createExpertMlp({ latent, inner, topK: 1, beta: 4, linearBeta: 25, layout }, region, {
-    isa
+    isa,
+    activations
   })
   const batch = {
     count: 1,
@@ -119,9 +120,12 @@ const rows = (call) => (isa) => {
 const cases = [
   ['bf16-linear, 1 column', bf16, linear(1), 16, 16],
   ['bf16-linear, 16 columns', bf16, linear(16), 24, 24],
-  ['mxfp4 matrix, 1 column', mxfp4, matrix(1), 10, 16],
-  ['mxfp4 matrix, 16 columns', mxfp4, matrix(16), 20, 24],
-  ['mxfp4 experts', mxfp4, experts, 10, 14],
+  ['mxfp4 matrix, 1 column', mxfp4, matrix(1, 'exact'), 10, 16],
+  ['mxfp4 matrix, 16 columns', mxfp4, matrix(16, 'exact'), 20, 24],
+  ['mxfp4 matrix, int8, 1 column', mxfp4, matrix(1, 'int8'), 12, 12],
+  ['mxfp4 matrix, int8, 16 columns', mxfp4, matrix(16, 'int8'), 14, 14],
+  ['mxfp4 experts', mxfp4, experts('exact'), 10, 14],
+  ['mxfp4 experts, int8', mxfp4, experts('int8'), 10, 10],
   ['mxfp4 combine', mxfp4, combine, 5, 3],
   ['kda, 1 token', kda, delta(1), 16, 16],
   ['kda, 8 tokens', kda, delta(8), 18, 18],
