@@ -36,7 +36,7 @@ struct Reading {
   Bytes bytes;
   size_t words;
   PoolRef pool;
-  const Kernels* kernels;
+  decltype(Kernels::read_one) read;
 };
 
 struct Router {
@@ -153,13 +153,14 @@ Napi::Value route(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), position == kAllFinite ? -1.0 : (double)position);
 }
 
-// createReading(pool, isa, source, offset, bytes): handle
+// createReading(pool, isa, source, offset, bytes, streams): handle
 Napi::Value create_reading(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Reading>();
   if (!read_pool(info[0], &op->pool)) return info.Env().Undefined();
-  op->kernels = vector_ops::kernels[read_isa(info[1])];
+  const Kernels* kernels = vector_ops::kernels[read_isa(info[1])];
   if (!Bytes::read(info[2], info[3].As<Napi::Number>().Int64Value(), &op->bytes)) return info.Env().Undefined();
   op->words = whole(info[4]) / sizeof(uint32_t);
+  op->read = whole(info[5]) == 4 ? kernels->read_four : kernels->read_one;
   return wrap(info.Env(), std::move(op), kReadingTag);
 }
 
@@ -172,7 +173,7 @@ Napi::Value read_all(const Napi::CallbackInfo& info) {
   std::atomic<uint32_t> sum{0};
   const bool ran = op->pool.parallel([&](uint32_t part, uint32_t parts) {
     const Range range = share(op->words, kReadStep, part, parts);
-    sum += op->kernels->read(words, range.begin, range.end);
+    sum += op->read(words, range.begin, range.end);
   });
   return ran ? Napi::Number::New(info.Env(), sum.load()) : throw_pool_closed(info.Env());
 }

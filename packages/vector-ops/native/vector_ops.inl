@@ -7,5 +7,5 @@
 
 namespace k3::vector_ops {
 const Kernels K3_KERNELS = {rms_norm, mix, mix_weights, route, situ_glu, add_all, exp_all, sigmoid_all, tanh_all,
-                            read_all, multiply_add};
+                            read_one, read_four, multiply_add};
 }

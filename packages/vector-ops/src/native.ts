@@ -46,7 +46,12 @@ interface Native {
     factor: number
   ): object
   route(router: object, logits: Numbers, indices: Int32Array, weights: Numbers, tokens: number): number
-  createReading(pool: object | undefined, isa: number, source: object, offset: number, bytes: number): object
+  createReading(
+    pool: object | undefined,
+    isa: number,
+    source: object,
+    ...offsetBytesStreams: readonly number[]
+  ): object
   readAll(reading: object): number
   multiplyAdd(ops: object, steps: number): number
   isas(): Isa[]

@@ -17,9 +17,11 @@ describe.each(supportedIsas())('a machine probe on %s', (isa) => {
     const sum = words.reduce((total, word) => (total + word) >>> 0, 0)
     for (const pool of [undefined, ...pools]) {
       const probe = createMachineProbe({ isa, ...(pool === undefined ? {} : { pool }) })
-      const read = probe.reading(bytes.subarray(8), 256 * 37)
-      expect(read()).toBe(sum)
-      expect(read()).toBe(sum)
+      for (const streams of [undefined, 1, 4] as const) {
+        const read = probe.reading(bytes.subarray(8), 256 * 37, streams)
+        expect(read()).toBe(sum)
+        expect(read()).toBe(sum)
+      }
     }
   })
 
@@ -29,12 +31,20 @@ describe.each(supportedIsas())('a machine probe on %s', (isa) => {
     expect([two, three]).toEqual([2 * one!, 3 * one!])
   })
 
+  it('refuses a pool that is none', () => {
+    const refusal = expect.objectContaining({ name: 'TypeError', code: 'ERR_INVALID_HANDLE' })
+    for (const pool of [{ handle: {} }, 5, null, {}, 'pool']) {
+      expect(() => createMachineProbe({ isa, pool: pool as never })).toThrow(refusal)
+    }
+  })
+
   it('refuses bytes that are not there, or not a multiple of 256', () => {
     const probe = createMachineProbe({ isa })
     const refusal = expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' })
     for (const bytes of [0, 100, 300, 1024]) {
       expect(() => probe.reading(new Uint8Array(512), bytes)).toThrow(refusal)
     }
+    expect(() => probe.reading(new Uint8Array(512), 512, 2 as never)).toThrow(refusal)
     expect(() => probe.multiplyAdd(0)).toThrow(refusal)
   })
 })

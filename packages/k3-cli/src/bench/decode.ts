@@ -5,6 +5,7 @@ import { allocRegion } from '@k3/uring'
 import { createMachineProbe } from '@k3/vector-ops'
 import { BlockTimes } from './block-times.js'
 import type { Isa } from './isa.js'
+import { READ_STREAMS } from './measure.js'
 import { lastCacheBytes } from './sizes.js'
 import { BLOCKS, type Block, type BlockBytes, tokenBytes } from './token-bytes.js'
 
@@ -16,20 +17,23 @@ const WARM_UP_LAYERS = 64
 export class ReadRate implements Disposable {
   readonly #region = allocRegion(Math.max(READ_BYTES, 4 * lastCacheBytes()))
   readonly #pool: TaskPool
-  readonly #read: () => number
+  readonly #reads: readonly (() => number)[]
   #bestMs = Number.POSITIVE_INFINITY
 
   constructor(threads: number, isa: Isa) {
     const region = this.#region
     region.view(0, region.bytes).fill(1)
     this.#pool = createPool({ threads })
-    this.#read = createMachineProbe({ pool: this.#pool, isa }).reading({ region, offset: 0 }, region.bytes)
+    const probe = createMachineProbe({ pool: this.#pool, isa })
+    this.#reads = READ_STREAMS.map((streams) => probe.reading({ region, offset: 0 }, region.bytes, streams))
   }
 
   measure(): void {
-    const start = performance.now()
-    this.#read()
-    this.#bestMs = Math.min(this.#bestMs, performance.now() - start)
+    for (const read of this.#reads) {
+      const start = performance.now()
+      read()
+      this.#bestMs = Math.min(this.#bestMs, performance.now() - start)
+    }
   }
 
   /** GB/s, of the measurements so far. */
