@@ -9,7 +9,11 @@ const copyOf = (from: Float32Array) => {
   return copy
 }
 
-/** What one sequence carries through one layer; zero at its start. */
+/**
+ * What one sequence carries through one layer; zero at its start. A matrix of 2 MiB and more lies in a mapping of its own,
+ * on huge pages where the system has them. Such a buffer stays: named in a transfer list it is copied or refused, by version
+ * of Node.js.
+ */
 export class KdaState {
   /** f32 [heads, keys, values]: the matrix of each head, row-major by key channel */
   readonly recurrence: Float32Array

@@ -32,7 +32,10 @@ export class MlaCache {
     return this.#length
   }
 
-  /** f32 [capacity, rowLength]; another array after `reserve` had to grow it. */
+  /**
+   * f32 [capacity, rowLength]; another array after `reserve` had to grow it. From 2 MiB on its buffer stays: named
+   * in a transfer list it is copied or refused, by version of Node.js.
+   */
   get rows(): Float32Array {
     return this.#rows
   }

@@ -9,7 +9,7 @@ export interface FloatMemory {
 /**
  * Zeros that start at the border of a cache line, on huge pages from 2 MiB up where the system has them: no load of a
  * whole register straddles two lines, and a stream through memory waits for few page table walks. Either is up to twice
- * the time. The buffer of an array on huge pages can be copied, but not transferred to another thread.
+ * the time. The buffer of an array on huge pages cannot be transferred to another thread.
  */
 export const alignedFloats = (length: number, memory: FloatMemory): Float32Array => {
   const huge = memory.hugeFloats(length)
