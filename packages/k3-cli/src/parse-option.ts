@@ -35,11 +35,15 @@ export const draftLength = (text: string): number | 'auto' => {
   throw new InvalidArgumentError(`Expected auto or a whole number in 1 ... ${MAX_DRAFTS}.`)
 }
 
+// A byte a second, and more than anything reads: between them a time is a number of seconds.
+const LEAST_SPEED = 1e-9
+const MOST_SPEED = 1e9
+
 /** A speed in GB/s. */
 export const gigabytesPerSecond = (text: string): number => {
   const speed = decimal(text)
-  if (speed > 0) return speed
-  throw new InvalidArgumentError('Expected a number of GB/s above 0.')
+  if (speed >= LEAST_SPEED && speed <= MOST_SPEED) return speed
+  throw new InvalidArgumentError(`Expected a number of GB/s from ${LEAST_SPEED} to ${MOST_SPEED}.`)
 }
 
 /** A finite number in decimal digits, like 0.7 or 1e-3. */

@@ -70,7 +70,8 @@ export class SequenceState {
   /** @throws ERR_K3_CONTEXT_FULL when `tokens` more do not fit into a context of `contextTokens` */
   refuseBeyond(tokens: number, contextTokens: number): void {
     if (this.position + tokens <= contextTokens) return
-    const message = `${this.position} tokens and ${tokens} more exceed the context of ${contextTokens} that memory was planned for`
+    const before = this.position === 0 ? '' : ` after ${this.position} that are in it`
+    const message = `${tokens} tokens${before} do not fit into the context of ${contextTokens} that memory was planned for`
     throw new K3Error('ERR_K3_CONTEXT_FULL', message, { have: this.position + tokens, need: contextTokens })
   }
 }
