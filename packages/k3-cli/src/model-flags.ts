@@ -51,6 +51,11 @@ export const withMemoryFlags = (command: Command): Command =>
     )
     .option('--context <n>', 'tokens a sequence may have (default: by --ram)', wholeNumber(1))
     .option('--cache-slots <n>', 'experts kept in memory (default: what fits)', wholeNumber(1))
+    .addOption(
+      new Option('--policy <name>', 'which expert gives up its place (default: next-use)').choices(
+        policyNames
+      )
+    )
     .option(
       '--chunk-tokens <n>',
       'prompt tokens that go through a layer together (default: by --ram)',
@@ -69,11 +74,6 @@ export const withRunFlags = (command: Command): Command =>
   withMemoryFlags(command)
     .addOption(
       new Option('--isa <name>', 'instruction set').choices(['auto', 'scalar', 'avx2', 'avx512', 'neon'])
-    )
-    .addOption(
-      new Option('--policy <name>', 'which expert gives up its place (default: next-use)').choices(
-        policyNames
-      )
     )
     .option(
       '--lookahead <n>',

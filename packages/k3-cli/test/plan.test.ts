@@ -96,6 +96,12 @@ describe('k3 plan', () => {
     expect((await planOf(...SMALL, '--context', '5000')).context_tokens).toBe(5000)
     expect((await planOf(...SMALL, '--chunk-tokens', '9')).chunk_tokens).toBe(9)
     expect((await planOf(...SMALL, '--cache-slots', '99')).cache_slots).toBe(99)
+    const slots = [...SMALL, '--cache-slots', '500']
+    expect((await planOf(...slots)).forecast).toMatchObject({
+      policy: 'next-use',
+      hit_rate: expect.closeTo(0.148, 2)
+    })
+    expect((await planOf(...slots, '--policy', 'lru')).forecast).toMatchObject({ policy: 'lru', hit_rate: 0 })
     expect((await planOf(...SMALL, '--prefix-cache', '2')).prefix_cache_bytes).toBe(2e9)
     expect((await planOf('--ram', '140GB', '--trunk', 'resident')).trunk.mode).toBe('resident')
     const statesOf = ({ terms }: Plan) => terms.find(({ component }) => component === 'KDA states')!.bytes
@@ -125,7 +131,19 @@ describe('k3 plan', () => {
     expect((await k3(['plan', '--model', dir])).code).toBe(3)
     expect((await k3(['plan', '--model', dir, '--config', config])).code).toBe(2)
     expect((await k3(['plan', '--context', '2000000'])).code).toBe(2)
-    expect((await k3(['plan', '--disk-gbs', '0'])).code).toBe(2)
+  })
+
+  // of the second and third, a token would take Infinity and 0 seconds
+  test.each(['0', '1e-320', '1e300', '1e-10', '-1'])('refuses a speed of %s GB/s', async (speed) => {
+    for (const flag of ['--disk-gbs', '--memory-gbs']) {
+      const { code, stdout, stderr } = await k3(['plan', flag, speed])
+      expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('from 1e-9 to 1000000000')])
+    }
+  })
+
+  test('prints no Infinity at the slowest speed it takes', async () => {
+    const { code, stdout } = await k3(['plan', '--ram', '8GB', '--disk-gbs', '1e-9', '--memory-gbs', '1e-9'])
+    expect([code, stdout.includes('Infinity')]).toEqual([0, false])
   })
 })
 

@@ -9,6 +9,12 @@ import type { TrunkPlacement } from './trunk-placement.js'
 import type { OnRead } from './watch-reads.js'
 
 /**
+ * What decides which expert gives up its slot, unless something else is asked for: the best of the built-in ones below half
+ * of the experts a context uses, and close to the best above (docs/EXPERT_CACHE.md).
+ */
+export const DEFAULT_POLICY: PolicyName = 'next-use'
+
+/**
  * Settings of `openModel`. None of them changes a bit of the logits, except `layers`, `expertActivations` and `parts`.
  */
 export interface ModelOptions {

@@ -15,7 +15,7 @@ import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
 import { readNumaNodes, weightNodes } from './memory/numa.js'
 import { Model } from './model.js'
-import type { ModelOptions } from './model-options.js'
+import { DEFAULT_POLICY, type ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
 import { planOptions } from './plan-options.js'
 import { identityOf } from './session-file/identity.js'
@@ -24,8 +24,6 @@ import { watchReads } from './watch-reads.js'
 
 // The router's own limit.
 const MOST_PREDICTED = 256
-// The best of the built-in ones below half of the experts a context uses, and close to the best above (docs/EXPERT_CACHE.md).
-const DEFAULT_POLICY = 'next-use'
 
 /**
  * Opens a checkpoint folder: config.json, shards, and the tokenizer files when they are there. Every tensor's name,

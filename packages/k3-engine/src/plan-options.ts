@@ -4,7 +4,7 @@ import type { LayerPlan } from './layer-plan.js'
 import { readMemory } from './memory/available.js'
 import { ASSUMED_SPEED } from './memory/forecast.js'
 import { type MemoryPlan, planMemory } from './memory/plan.js'
-import type { ModelOptions } from './model-options.js'
+import { DEFAULT_POLICY, type ModelOptions } from './model-options.js'
 import { choosePlacement } from './trunk-placement.js'
 import { mostHeadRows } from './trunk-segments.js'
 
@@ -19,7 +19,8 @@ export const planOptions = (
   threads: number
 ): MemoryPlan => {
   const { config } = checkpoint
-  const { ram, trunk, pinnedLayers, ringLayers, cacheSlots = null, speculates = false } = options
+  const { ram, trunk, pinnedLayers, ringLayers, cacheSlots = null, speculates = false, parts } = options
+  const policy = parts?.policy === undefined ? DEFAULT_POLICY : parts.policy
   const placement = choosePlacement(options, {
     layerCount: plan.length,
     vocabSize: config.vocabSize,
@@ -37,6 +38,7 @@ export const planOptions = (
       contextTokens: wholeOrNull('contextTokens', options.contextTokens, 1, config.contextLength),
       chunkTokens: wholeOrNull('chunkTokens', options.chunkTokens, 1, Number.MAX_SAFE_INTEGER),
       cacheSlots,
+      policy: typeof policy === 'string' ? policy : 'lru',
       trunk: isSpelledOut || isBare ? placement : trunk === undefined ? null : trunk,
       prefixCacheBytes: wholeOrNull(
         'prefixCacheBytes',

@@ -71,6 +71,7 @@ const run = async (flags: PlanFlags, terminal: Terminal): Promise<void> => {
   const plan = planMemory(config, machineOf(flags, ram === 'auto' || ram === 'max'), {
     ...openRequest(config),
     ...{ ram, threads, cacheSlots, chunkTokens, trunk },
+    ...(flags.policy === undefined ? {} : { policy: flags.policy }),
     contextTokens: context,
     prefixCacheBytes: flags.prefixCache,
     speculates: flags.spec !== undefined

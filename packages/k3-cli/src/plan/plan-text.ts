@@ -30,7 +30,7 @@ export const planText = (plan: MemoryPlan): string => {
     `budget ${grouped(budget.bytes)} bytes (${budget.reason}); the smallest that works is ${grouped(smallestBytes)}\n\n`,
     table(['component', 'bytes', 'why'], [...rows, ['unused', unused, 'no part has a use for it']]),
     `\nA token reads ${inGB(read)}: ${inGB(forecast.trunkReadBytes)} of trunk, ${inGB(forecast.headReadBytes)} of head, `,
-    `${inGB(forecast.expertReadBytes)} of experts at ${share(forecast.hitRate)} expected hits.\n`,
+    `${inGB(forecast.expertReadBytes)} of experts at ${share(forecast.hitRate)} hits expected of ${forecast.policy}.\n`,
     `It takes ${forecast.diskSeconds.toFixed(2)} s of disk, ${forecast.memorySeconds.toFixed(2)} s of memory and `,
     `${forecast.computeSeconds.toFixed(2)} s of compute, so about ${forecast.secondsPerToken.toFixed(2)} s/token; `,
     `the ${forecast.bindsOn} binds.\n`
@@ -61,6 +61,7 @@ export const planObject = (plan: MemoryPlan): object => {
       head_read_bytes: forecast.headReadBytes,
       expert_read_bytes: forecast.expertReadBytes,
       hit_rate: forecast.hitRate,
+      policy: forecast.policy,
       disk_seconds: forecast.diskSeconds,
       memory_seconds: forecast.memorySeconds,
       compute_seconds: forecast.computeSeconds,

@@ -1,3 +1,4 @@
+import type { PolicyName } from '@k3/moe-cache'
 import type { TrunkPlacement } from '../trunk-placement.js'
 import { expectedHitRate } from './hit-rate.js'
 import type { ModelSizes } from './model-sizes.js'
@@ -16,6 +17,7 @@ export interface Division {
 export interface DivisionWish {
   readonly trunk: TrunkPlacement['mode'] | TrunkPlacement | null
   readonly slots: number | null
+  readonly policy: PolicyName
 }
 
 // One buffer is computed with while the other is read; a third would pin nothing and a pinned layer is read never.
@@ -38,8 +40,7 @@ export const divide = (sizes: ModelSizes, wish: DivisionWish, bytes: number): Di
     for (const pinned of way.isRing ? pinnings(sizes, free) : [NOTHING]) {
       const room = free - pinned.bytes + leastSlots(sizes, wish) * sizes.slot
       const slots = wish.slots === null ? Math.min(sizes.experts, slotsIn(room, sizes)) : wish.slots
-      const hits =
-        expectedHitRate(slots, sizes.experts, sizes.tokenExperts) * sizes.tokenExperts * sizes.expert
+      const hits = expectedHitRate(wish.policy, slots, sizes) * sizes.tokenExperts * sizes.expert
       const saved = way.saved + pinned.bytes + hits
       if (best !== null && saved <= best.saved) continue
       best = { division: divisionOf(sizes, way, pinned, slots), saved }

@@ -1,3 +1,4 @@
+import type { PolicyName } from '@k3/moe-cache'
 import type { Division } from './divide.js'
 import { expectedHitRate } from './hit-rate.js'
 import type { ModelSizes } from './model-sizes.js'
@@ -22,8 +23,9 @@ export interface Forecast {
   readonly trunkReadBytes: number
   readonly headReadBytes: number
   readonly expertReadBytes: number
-  /** Expected share of experts found in the cache. */
+  /** Expected share of experts found in the cache, and the policy it is expected of. */
   readonly hitRate: number
+  readonly policy: PolicyName
   readonly diskSeconds: number
   readonly memorySeconds: number
   readonly computeSeconds: number
@@ -37,10 +39,10 @@ export const forecast = (
   sizes: ModelSizes,
   division: Division,
   speed: MachineSpeed,
-  threads: number
+  { threads, policy }: { readonly threads: number; readonly policy: PolicyName }
 ): Forecast => {
   const layers = sizes.layers.reduce((sum, bytes) => sum + bytes, 0)
-  const hitRate = expectedHitRate(division.slots, sizes.experts, sizes.tokenExperts)
+  const hitRate = expectedHitRate(policy, division.slots, sizes)
   const experts = sizes.tokenExperts * sizes.expert
   const trunkReadBytes = layers - division.pinnedBytes
   const headReadBytes = division.trunk.headRows === sizes.vocab ? 0 : sizes.head
@@ -59,6 +61,7 @@ export const forecast = (
     headReadBytes,
     expertReadBytes,
     hitRate,
+    policy,
     diskSeconds: seconds.disk,
     memorySeconds: seconds.memory,
     computeSeconds: seconds.compute,

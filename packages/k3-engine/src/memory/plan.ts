@@ -1,6 +1,8 @@
+import type { PolicyName } from '@k3/moe-cache'
 import type { K3Config } from '../config.js'
 import { K3Error } from '../errors.js'
 import { layerPlan } from '../layer-plan.js'
+import { DEFAULT_POLICY } from '../model-options.js'
 import type { TrunkPlacement } from '../trunk-placement.js'
 import { type Budget, budgetOf, type Ram } from './budget.js'
 import { type DivisionWish, divide, smallestDivision } from './divide.js'
@@ -24,6 +26,8 @@ export interface PlanRequest {
   readonly chunkTokens: number | null
   /** Experts kept in memory; null: what is left. */
   readonly cacheSlots: number | null
+  /** Whose hits are expected; of a policy of your own nothing is known: `lru` finds the least. */
+  readonly policy: PolicyName
   /** null: the one that leaves the fewest bytes to be read. */
   readonly trunk: TrunkPlacement['mode'] | TrunkPlacement | null
   /** Set aside for snapshots of sequences; null: by the budget. */
@@ -58,6 +62,7 @@ export const openRequest = (config: K3Config): PlanRequest => ({
   contextTokens: null,
   chunkTokens: null,
   cacheSlots: null,
+  policy: DEFAULT_POLICY,
   trunk: null,
   prefixCacheBytes: 0,
   speculates: false,
@@ -91,15 +96,15 @@ export const planMemory = (config: K3Config, machine: Machine, request: PlanRequ
     contextTokens: fixed.contextTokens,
     chunkTokens: fixed.chunkTokens,
     prefixCacheBytes: fixed.prefixCacheBytes,
-    forecast: forecast(sizes, division, machine, request.threads)
+    forecast: forecast(sizes, division, machine, request)
   }
 }
 
-const wishOf = (sizes: ModelSizes, { trunk, cacheSlots }: PlanRequest): DivisionWish => {
-  if (cacheSlots === null) return { trunk, slots: null }
+const wishOf = (sizes: ModelSizes, { trunk, cacheSlots, policy }: PlanRequest): DivisionWish => {
+  if (cacheSlots === null) return { trunk, slots: null, policy }
   const { topK, experts } = sizes
   if (Number.isSafeInteger(cacheSlots) && cacheSlots >= topK && cacheSlots <= experts)
-    return { trunk, slots: cacheSlots }
+    return { trunk, slots: cacheSlots, policy }
   const isTooMany = cacheSlots > experts
   const message = isTooMany
     ? `the layers that run have ${experts} experts, so the cache has at most ${experts} slots, got ${cacheSlots}`
