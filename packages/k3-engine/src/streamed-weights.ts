@@ -46,7 +46,8 @@ export class StreamedWeights implements Trunk {
   constructor(sources: StreamSources) {
     const { checkpoint, segments, buffers, chunkTokens } = sources
     this.#sources = sources
-    this.#bufferBytes = Math.max(0, ...segments.map(({ isPinned, bytes }) => (isPinned ? 0 : bytes)))
+    const ends = segments.map(({ isPinned, base, bytes }) => (isPinned ? 0 : base + bytes))
+    this.#bufferBytes = Math.max(0, ...ends)
     this.#ring = new TrunkRing(segments, buffers, (segment, place) => this.#load(segment, place))
     this.#rowStride = paddedBytes(PAGE_BYTES - 1, 2 * checkpoint.config.hiddenSize)
     this.#rows = allocRegion(this.#rowStride * chunkTokens)
@@ -70,13 +71,14 @@ export class StreamedWeights implements Trunk {
     const segment = this.#sources.segments.findIndex(({ pieces }) =>
       pieces.some((piece) => piece.name === name)
     )
-    const piece = this.#sources.segments[segment]!.pieces.find((one) => one.name === name)!
+    const { pieces, base } = this.#sources.segments[segment]!
+    const piece = pieces.find((one) => one.name === name)!
     const ops = new Map<number, Op>()
     return () => {
       const place = this.#ring.use(segment)
       const known = ops.get(place)
       if (known !== undefined) return known
-      const op = bind({ region: this.#region(place), offset: piece.at })
+      const op = bind({ region: this.#region(place), offset: base + piece.at })
       ops.set(place, op)
       return op
     }
@@ -143,8 +145,8 @@ export class StreamedWeights implements Trunk {
 
   #load(segment: number, place: number): Loading {
     const region = this.#region(place)
-    const { runs } = this.#sources.segments[segment]!
-    const reads = runs.map((run) => ({ ...run, region }))
+    const { runs, base } = this.#sources.segments[segment]!
+    const reads = runs.map((run) => ({ ...run, at: base + run.at, region }))
     for (const { length } of runs) this.bytesRead += length
     return new SegmentRead(this.#sources.reader.submit(reads, TRUNK_URGENCY), runs.length)
   }
@@ -163,7 +165,7 @@ export class StreamedWeights implements Trunk {
 
   /** The segments that hold rows of these matrices, in order. */
   #partsOf(names: readonly string[]): StreamedPart[] {
-    return this.#sources.segments.flatMap(({ pieces }, segment) => {
+    return this.#sources.segments.flatMap(({ pieces, base }, segment) => {
       const own = pieces.flatMap((piece) => {
         const out = names.indexOf(piece.name)
         return out === -1 ? [] : [{ out, firstRow: piece.firstRow, rows: piece.rows, piece }]
@@ -176,7 +178,7 @@ export class StreamedWeights implements Trunk {
           blocks: own,
           bind: (place) =>
             this.#bind(
-              own.map(({ piece }) => piece),
+              own.map(({ piece }) => ({ ...piece, at: base + piece.at })),
               place
             )
         }

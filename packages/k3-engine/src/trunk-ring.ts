@@ -3,6 +3,8 @@ export interface RingSegment {
   /** null: the head, which only some passes need */
   readonly layer: number | null
   readonly isPinned: boolean
+  /** Segments of one group lie beside each other in one buffer; of a pinned one it says nothing. */
+  readonly group: number
 }
 
 /** A segment on its way into memory. */
@@ -31,7 +33,7 @@ interface Held {
 /**
  * Which segment lies in which buffer, and what is read next. Segments are used in order, pass after pass; each is read as
  * soon as there is a buffer for it, so that the drive is idle only while every buffer holds what is still needed. A buffer
- * whose segment is over is taken when another needs it, the one that is needed again last first. Places 0 … `buffers` - 1
+ * whose segments are over is taken when another needs it, the one that is needed again last first. Places 0 … `buffers` - 1
  * are those of the ring; a pinned segment s has place `buffers` + s for itself and is read once.
  */
 export class TrunkRing {
@@ -124,7 +126,7 @@ export class TrunkRing {
     const { place, loading, isThere } = this.#held[segment]!
     this.#held[segment] = null
     if (!isThere) loading.drop()
-    if (place < this.#buffers) this.#free.push(place)
+    this.#vacate(place)
   }
 
   /** Reads on in the order of use until no buffer is free, at most to the end of the next pass's layers. */
@@ -143,32 +145,57 @@ export class TrunkRing {
   }
 
   #start(segment: number): boolean {
-    const { isPinned } = this.#segments[segment]!
-    if (!isPinned && this.#free.length === 0 && !this.#reclaim()) return false
-    const place = isPinned ? this.#buffers + segment : this.#free.shift()!
+    const place = this.#placeFor(segment)
+    if (place === NONE) return false
     try {
       const loading = this.#load(segment, place)
       this.#held[segment] = { place, loading, isThere: false, pass: this.#nextPass }
     } catch (error) {
-      if (!isPinned) this.#free.push(place)
+      this.#vacate(place)
       throw error
     }
     return true
   }
 
-  /** Empties the buffer whose segment is over and will be needed last; false when all are still needed. */
-  #reclaim(): boolean {
+  /** The buffer its group lies in, or a free one; NONE when all are still needed. */
+  #placeFor(segment: number): number {
+    const { isPinned, group } = this.#segments[segment]!
+    if (isPinned) return this.#buffers + segment
+    const beside = this.#held.findIndex((held, other) => held !== null && this.#isInGroup(other, group))
+    if (beside !== NONE) return this.#held[beside]!.place
+    if (this.#free.length === 0) this.#reclaim()
+    const place = this.#free.shift()
+    return place === undefined ? NONE : place
+  }
+
+  #isInGroup(segment: number, group: number): boolean {
+    const other = this.#segments[segment]!
+    return !other.isPinned && other.group === group
+  }
+
+  /** A buffer is free when it holds nothing any more. */
+  #vacate(place: number): void {
+    if (place < this.#buffers && this.#heldIn(place).length === 0) this.#free.push(place)
+  }
+
+  #heldIn(place: number): number[] {
+    return [...this.#held.keys()].filter((segment) => this.#held[segment]?.place === place)
+  }
+
+  /** Empties the buffer whose segments are over and will be needed last, if there is one. */
+  #reclaim(): void {
     const count = this.#segments.length
-    let last = NONE
+    let last: readonly number[] = []
     let distance = NONE
-    for (let segment = 0; segment < count; segment++) {
-      const away = (segment - this.#next + count) % count
-      if (away <= distance || !this.#isOver(segment)) continue
-      last = segment
+    for (let place = 0; place < this.#buffers; place++) {
+      const segments = this.#heldIn(place)
+      if (!segments.every((segment) => this.#isOver(segment))) continue
+      const away = Math.min(...segments.map((segment) => (segment - this.#next + count) % count))
+      if (away <= distance) continue
+      last = segments
       distance = away
     }
-    if (last !== NONE) this.#drop(last)
-    return last !== NONE
+    for (const segment of last) this.#drop(segment)
   }
 
   #isOver(segment: number): boolean {

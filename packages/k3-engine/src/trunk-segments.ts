@@ -28,6 +28,10 @@ export interface TrunkSegment {
   readonly isPinned: boolean
   /** whole pages */
   readonly bytes: number
+  /** Segments of one group lie in one buffer of the ring together. */
+  readonly group: number
+  /** Page of its buffer, in bytes, it begins at: 0 for the first of a group. */
+  readonly base: number
   readonly runs: readonly TrunkRun[]
   readonly pieces: readonly TrunkPiece[]
 }
@@ -41,6 +45,7 @@ export interface TrunkMemory {
 }
 
 type Shards = Pick<Checkpoint, 'config' | 'extent'>
+type UnplacedSegment = Omit<TrunkSegment, 'group' | 'base'>
 type Rows = Pick<TrunkPiece, 'name' | 'firstRow' | 'rows'>
 
 /** Name of the output matrix. */
@@ -51,7 +56,8 @@ const GAP_BYTES = 256 * 1024
 
 /**
  * Every matrix of these layers and the head, in the order a token needs them. A streamed layer that is larger than a ring
- * buffer is the dense one: its attention comes first, then blocks of rows of gate and up, then of down.
+ * buffer is the dense one: its attention comes first, then blocks of rows of gate and up, then of down. Streamed segments
+ * that follow each other and fit one buffer together share it.
  * @throws ERR_K3_OPTION when rows of the head that are read together do not fit a buffer
  */
 export const trunkSegments = (
@@ -71,7 +77,7 @@ export const trunkSegments = (
   const head = rowBlocks(vocabSize, headRows).map((block) =>
     segmentOf(shards, null, headRows >= vocabSize, [{ name: HEAD, ...block }])
   )
-  return [...layers, ...head]
+  return sharingBuffers([...layers, ...head], bufferBytes)
 }
 
 /** What a placement costs. */
@@ -107,7 +113,7 @@ const layerSegments = (
   layer: LayerPlan,
   { pinnedLayers }: TrunkPlacement,
   bufferBytes: number
-): TrunkSegment[] => {
+): UnplacedSegment[] => {
   const { index } = layer
   const rows = wholeMatrices(shards, layer)
   const whole = segmentOf(shards, index, pinnedLayers.includes(index), rows)
@@ -123,6 +129,22 @@ const layerSegments = (
     ...blocks(['down'], hidden, inner)
   ]
   return pieces.map((piece) => segmentOf(shards, index, false, piece))
+}
+
+/** A buffer with room left would keep the drive waiting for the next one to be free: what follows is read into it. */
+const sharingBuffers = (segments: readonly UnplacedSegment[], bufferBytes: number): TrunkSegment[] => {
+  let end = 0
+  let group = 0
+  return segments.map((segment) => {
+    if (segment.isPinned) return { ...segment, group, base: 0 }
+    if (end + segment.bytes > bufferBytes) {
+      end = 0
+      group++
+    }
+    const base = end
+    end += segment.bytes
+    return { ...segment, group, base }
+  })
 }
 
 const isAttention = ({ name }: Rows): boolean => name.includes('.self_attn.')
@@ -150,7 +172,7 @@ const segmentOf = (
   layer: number | null,
   isPinned: boolean,
   rows: readonly Rows[]
-): TrunkSegment => {
+): UnplacedSegment => {
   const spans = rows.map((part) => ({ ...part, ...bytesOf(shards.extent(part.name), part) }))
   spans.sort((a, b) => a.file - b.file || a.offset - b.offset)
   // between blocks of rows lie other rows of the same matrices, which other segments read

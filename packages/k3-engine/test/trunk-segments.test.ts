@@ -13,7 +13,7 @@ import {
   trunkTensors
 } from '../src/tensor-names.js'
 import type { TrunkPlacement } from '../src/trunk-placement.js'
-import { HEAD, mostHeadRows, trunkMemory, trunkSegments } from '../src/trunk-segments.js'
+import { HEAD, mostHeadRows, type TrunkSegment, trunkMemory, trunkSegments } from '../src/trunk-segments.js'
 
 const PAGE = 4096
 
@@ -42,6 +42,20 @@ const streamed = (headRows: number, pinnedLayers: readonly number[] = []): Trunk
   headRows
 })
 
+/** Streamed segments lie one after the other in the buffer of their group, and in as few groups as that order allows. */
+const checkBases = (segments: readonly TrunkSegment[], bufferBytes: number): void => {
+  let before: TrunkSegment | null = null
+  for (const segment of segments) {
+    if (segment.isPinned) continue
+    const end = before === null ? 0 : before.base + before.bytes
+    const isBeside = before !== null && end + segment.bytes <= bufferBytes
+    expect(segment.base).toBe(isBeside ? end : 0)
+    if (before !== null) expect(segment.group === before.group).toBe(isBeside)
+    expect(segment.base + segment.bytes).toBeLessThanOrEqual(bufferBytes)
+    before = segment
+  }
+}
+
 const full = shardsOf('full', [], 824_112)
 
 describe('the segments of the released model', () => {
@@ -64,7 +78,9 @@ describe('the segments of the released model', () => {
     const dense = segments.filter(({ layer }) => layer === 0)
     expect(dense.map(({ pieces }) => pieces.length)).toEqual([8, 2, 1])
     expect(segments.filter(({ layer }) => layer === null)).toHaveLength(2)
-    for (const { bytes } of segments) expect(bytes).toBeLessThanOrEqual(bufferBytes)
+    checkBases(segments, bufferBytes)
+    // as large as they are, none shares a buffer
+    expect(segments.every(({ base }) => base === 0)).toBe(true)
   })
 
   it('are refused when rows of the head are to be read together that do not fit', () => {
@@ -88,8 +104,9 @@ describe('the segments of any geometry', () => {
       const placement = streamed(headRows, pinned)
       const { bufferBytes } = trunkMemory(shards, plan, placement)
       const seen = new Map<string, number>()
-      for (const { bytes, isPinned, runs, pieces } of trunkSegments(shards, plan, placement)) {
-        if (!isPinned) expect(bytes).toBeLessThanOrEqual(bufferBytes)
+      const segments = trunkSegments(shards, plan, placement)
+      checkBases(segments, bufferBytes)
+      for (const { bytes, runs, pieces } of segments) {
         runs.forEach(({ at, offset, length }, i) => {
           const end = runs[i + 1] === undefined ? bytes : runs[i + 1]!.at
           expect([at % PAGE, at + paddedBytes(offset, length)]).toEqual([0, end])
