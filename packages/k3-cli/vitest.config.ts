@@ -4,5 +4,11 @@ import { defineConfig } from 'vitest/config'
 const testTimeout = 60_000
 
 export default defineConfig({
-  test: { name: 'k3-cli', pool: 'forks', include: ['test/**/*.test.ts'], testTimeout }
+  test: {
+    name: 'k3-cli',
+    pool: 'forks',
+    include: ['test/**/*.test.ts'],
+    testTimeout,
+    hookTimeout: testTimeout
+  }
 })
