@@ -109,6 +109,8 @@ const weightBytes = ({ terms }) =>
     )
     .reduce((sum, { bytes }) => sum + bytes, 0)
 
+const ringBytes = ({ terms }) => terms.find(({ component }) => component === 'trunk ring').bytes
+
 /** Bytes of a budget: the smallest that runs with this trunk and chunk, and a share of the weights that leaves out. */
 const budgets = new Map()
 const ramOf = (way) => {
@@ -117,12 +119,16 @@ const ramOf = (way) => {
     const planAt = (ram) => k3('plan', ...flagsOf(way), '--ram', ram, '--json')
     const whole = planAt('9000GB')
     const least = planAt(`${whole.smallest_bytes / 1e6}MB`)
-    budgets.set(key, { smallest: whole.smallest_bytes, more: weightBytes(whole) - weightBytes(least) })
+    budgets.set(key, {
+      smallest: whole.smallest_bytes,
+      more: weightBytes(whole) - weightBytes(least),
+      ring: ringBytes(least)
+    })
   }
-  const { smallest, more } = budgets.get(key)
+  const { smallest, more, ring } = budgets.get(key)
   const share = BUDGETS[way.budget]
-  // what grows with the budget, a hundredth of reserve, must not keep the last expert out
-  return Math.ceil(smallest + share * more + (share === 1 ? 0.05 * more + 5e7 : 0))
+  // neither the ring, which a plan sets aside before it pins all, nor the growing reserve may keep the last expert out
+  return Math.ceil(smallest + share * more + (share === 1 ? ring + 0.05 * more + 5e7 : 0))
 }
 
 const scratch = mkdtempSync(path.join(tmpdir(), 'k3-identity-'))
