@@ -1,19 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { buildSandbox } from '../../native-kit/test-kit/sandbox.js'
 import { backendInfo } from '../src/index.js'
 import { builtEntry, patternFile, runNode, scratchFolder } from './scratch.js'
 
 const folder = scratchFolder()
 const { file, content } = patternFile(folder, 'file', 3 * 2 ** 20 + 5)
-const sandbox = path.join(folder, 'sandbox')
-const source = fileURLToPath(new URL('sandbox.c', import.meta.url))
-const compiled = spawnSync('cc', ['-O1', source, '-o', sandbox]).status === 0
-const works = compiled && spawnSync(sandbox, ['seccomp', 'setup', '1', 'true']).status === 0
+const sandbox = buildSandbox(folder)
 
 const whyNot = () => {
-  if (!works) return 'no C compiler here, or no seccomp for this user'
+  if (sandbox === null) return 'no C compiler here, or no seccomp for this user'
   if (backendInfo().backend !== 'io_uring') return `no io_uring here: ${backendInfo().ioUringRefusal}`
   return undefined
 }
@@ -36,14 +32,14 @@ const program = (options: object) => `
   }`
 
 const report = (launcher: string[], options: object = {}) => {
-  const { status, stdout, stderr } = runNode(program(options), [sandbox, ...launcher])
+  const { status, stdout, stderr } = runNode(program(options), sandbox!(...launcher))
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   return JSON.parse(stdout)
 }
 
 // Node 24 enters a ring of its own and ends the process when that is refused.
 const nodeDies = 'this Node does not run in such a sandbox at all'
-const nodeRuns = (launcher: string[]) => runNode('', [sandbox, ...launcher]).status === 0
+const nodeRuns = (launcher: string[]) => runNode('', sandbox!(...launcher)).status === 0
 
 describe.skipIf(reason !== undefined)(
   'a process that may not use io_uring (needs seccomp and a compiler)',
@@ -101,7 +97,8 @@ describe.skipIf(reason !== undefined)(
 
     it('registers buffers as long as they stay below it', ({ skip }) => {
       const enough = String(6 * 2 ** 20)
-      if (spawnSync(sandbox, ['memlock', enough, 'true']).status !== 0) skip('the hard limit here is lower')
+      if (spawnSync('env', sandbox!('memlock', enough, 'true')).status !== 0)
+        skip('the hard limit here is lower')
       expect(report(['memlock', enough])).toMatchObject({ same: true, registeredBytes: 4 * 2 ** 20 })
     })
   }
