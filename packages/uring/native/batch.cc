@@ -14,6 +14,9 @@ constexpr uint32_t kMaxRefusals = 10000;  // EINTR and EAGAIN in a row before th
 uint64_t round_down(uint64_t n, uint64_t step) { return n / step * step; }
 uint64_t round_up(uint64_t n, uint64_t step) { return round_down(n + step - 1, step); }
 
+// Bytes of its region a read may touch, from Read::at on.
+uint64_t span_of(const Read& read) { return round_up(read.offset % kPage + read.length, kPage); }
+
 int64_t now() {
   using namespace std::chrono;
   return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
@@ -25,14 +28,26 @@ Batch::Batch(std::vector<Read> reads, uint32_t urgency, std::function<void()> fi
     : reads_left_(static_cast<uint32_t>(reads.size())), urgency_(urgency), finished_(std::move(finished)) {
   reads_.reserve(reads.size());
   for (const Read& read : reads) {
-    read.region->retain(read.region);
     reads_.push_back({read, 1, {}});
+    reads_.back().begin();
+    read.region->retain(read.region);
   }
 }
 
 Batch::~Batch() {
-  for (const State& state : reads_)
-    if (state.blocks_left) state.read.region->release(state.read.region);
+  for (State& state : reads_) {
+    if (state.blocks_left == 0) continue;
+    state.end();
+    state.read.region->release(state.read.region);
+  }
+}
+
+void Batch::State::begin() {
+  if (Region* ours = Region::from(read.region)) ours->read_begins(read.at, span_of(read));
+}
+
+void Batch::State::end() {
+  if (Region* ours = Region::from(read.region)) ours->read_ends(read.at, span_of(read));
 }
 
 void Batch::block_ended(uint32_t index, int error, uint32_t drive, uint64_t have_end) {
@@ -41,16 +56,12 @@ void Batch::block_ended(uint32_t index, int error, uint32_t drive, uint64_t have
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     Outcome& outcome = state.outcome;
-    if (error == Outcome::kEndOfFile) {
-      // Blocks end in any order: the end of the file is where the first of them met it.
-      const uint64_t have = have_end > state.read.offset ? have_end - state.read.offset : 0;
-      if (outcome.error == 0) outcome = {error, have, drive, 0};
-      if (outcome.error == error) outcome.have = std::min(outcome.have, have);
-    } else if (error != 0) {
-      outcome = {error, 0, drive, 0};
-    }
+    // Blocks end in any order. The lowest failure is the same every time, and where the end of the file was met first.
+    const uint64_t have = have_end > state.read.offset ? have_end - state.read.offset : 0;
+    if (error != 0 && (outcome.error == 0 || have < outcome.have)) outcome = {error, have, drive, 0};
     read_over = --state.blocks_left == 0;
     if (read_over) {
+      state.end();  // before anybody can know that the read is over, and give its pages back
       --reads_left_;
       outcome.ended = now();
     }
@@ -86,6 +97,8 @@ int64_t Batch::first_failure() {
 
 Block::Block(std::shared_ptr<Batch> batch, uint32_t read, const Copies* copies, uint64_t from, uint64_t to)
     : batch_(std::move(batch)), read_(read), copies_(copies), offset_(from), span_(static_cast<uint32_t>(to - from)) {
+  // until a drive takes the block, a failure is one of the first copy there is
+  while (drive_ + 1 < copies->size() && (*copies)[drive_] < 0) ++drive_;
   const Read& whole = batch_->read(read);
   target_ = whole.region->data + whole.at + (from - round_down(whole.offset, kPage));
   need_ = static_cast<uint32_t>(std::min(to, whole.offset + whole.length) - from);

@@ -1,19 +1,16 @@
 // What was asked for in one submit(): reads, the blocks they are cut into, and how each read ended.
 #pragma once
-#include <k3/abi.h>
 #include <sys/types.h>
 
 #include <condition_variable>
 #include <functional>
-#include <memory>
-#include <mutex>
-#include <vector>
+
+#include "region.h"
 
 namespace k3::uring {
 
 constexpr uint32_t kPage = 4096;            // alignment of every read: file offset, memory and length
 constexpr uint32_t kBlockBytes = 2 << 20;   // one request to the kernel: 2/3 of the CPU of 1 MiB, 4 MiB delays the first read
-constexpr uint64_t kChunkBytes = 64 << 20;  // registered buffers cover one chunk of a region each; no block crosses two
 
 // One read: file bytes [offset, offset + length) land at region offset at + offset % kPage.
 struct Read {
@@ -23,8 +20,9 @@ struct Read {
   uint64_t at;
 };
 
-// How a read ended. error 0: every byte is there; kEndOfFile: the file has only `have` bytes from `offset` on. `drive`:
-// whose copy failed; `ended`: when, in nanoseconds of the monotonic clock.
+// How a read ended. error 0: every byte is there; kEndOfFile: the file has only `have` bytes from `offset` on; otherwise
+// an error number, and the first `have` bytes came without it. Of several blocks that failed, the one that lies lowest in
+// the file counts, whichever ended first. `drive`: whose copy failed; `ended`: when, in nanoseconds of the monotonic clock.
 struct Outcome {
   static constexpr int kEndOfFile = -1;
   int error = 0;
@@ -48,7 +46,7 @@ class Batch {
   uint32_t urgency() const { return urgency_; }
   void expect_blocks(uint32_t index, uint32_t blocks) { reads_[index].blocks_left = blocks; }
 
-  // A block of read `index` ended; with an end of file, `have_end` is the file offset the bytes end at.
+  // A block of read `index` ended; if it failed, `have_end` is the file offset up to which its bytes came.
   void block_ended(uint32_t index, int error, uint32_t drive, uint64_t have_end);
 
   // Blocks until read `index` has ended.
@@ -61,6 +59,9 @@ class Batch {
 
  private:
   struct State {
+    void begin();
+    void end();
+
     Read read;
     uint32_t blocks_left;
     Outcome outcome;

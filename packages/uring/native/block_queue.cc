@@ -27,13 +27,13 @@ bool BlockQueue::pop(uint32_t drive, Block* block) {
 }
 
 void BlockQueue::hurry(const Batch* batch) {
-  for (Block& block : remove(batch)) lines_[{0, block.drives()}].push_back({turns_++, std::move(block)});
+  for (Block& block : remove(batch, 0)) lines_[{0, block.drives()}].push_back({turns_++, std::move(block)});
 }
 
-std::vector<Block> BlockQueue::remove(const Batch* batch) {
+std::vector<Block> BlockQueue::remove(const Batch* batch, int64_t above) {
   std::vector<Block> removed;
-  for (auto& entry : lines_) {
-    std::deque<Waiting>& line = entry.second;
+  for (auto& [key, line] : lines_) {
+    if (key.first <= above) continue;
     const auto stays = [&](const Waiting& w) { return batch && !w.block.is_of(batch); };
     const auto out = std::stable_partition(line.begin(), line.end(), stays);
     for (auto w = out; w != line.end(); ++w) removed.push_back(std::move(w->block));

@@ -15,11 +15,12 @@ class BlockQueue {
   // The first block that drive `drive` has a copy of, aimed at that copy. False when there is none.
   bool pop(uint32_t drive, Block* block);
 
-  // What waits of the batch becomes as urgent as can be. Blocks already popped are not concerned.
+  // What waits of the batch becomes as urgent as can be; what is so already keeps its turn. Blocks already popped are not
+  // concerned.
   void hurry(const Batch* batch);
 
-  // Takes out what waits of the batch, or, without one, of all.
-  std::vector<Block> remove(const Batch* batch);
+  // Takes out what waits of the batch, or, without one, of all; with `above`, only what is less urgent than that.
+  std::vector<Block> remove(const Batch* batch, int64_t above = -1);
 
  private:
   struct Waiting {

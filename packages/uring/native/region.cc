@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #endif
 
+#include <algorithm>
+
 namespace k3::uring {
 namespace {
 
@@ -127,13 +129,30 @@ int Region::detach_from_file() {
 
 void Region::watch(std::weak_ptr<RegionWatcher> watcher) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const auto is_needless = [&](const std::weak_ptr<RegionWatcher>& other) {
+    return other.expired() || (!other.owner_before(watcher) && !watcher.owner_before(other));
+  };
+  watchers_.erase(std::remove_if(watchers_.begin(), watchers_.end(), is_needless), watchers_.end());
   watchers_.push_back(std::move(watcher));
+}
+
+void Region::read_begins(uint64_t offset, uint64_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (uint64_t chunk = offset / kChunkBytes; chunk * kChunkBytes < offset + count; ++chunk) ++reads_in_chunk_[chunk];
+}
+
+void Region::read_ends(uint64_t offset, uint64_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (uint64_t chunk = offset / kChunkBytes; chunk * kChunkBytes < offset + count; ++chunk)
+    if (--reads_in_chunk_[chunk] == 0) reads_in_chunk_.erase(chunk);
 }
 
 int Region::discard(uint64_t offset, uint64_t count) {
   std::vector<std::weak_ptr<RegionWatcher>> watchers;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const auto busy = reads_in_chunk_.lower_bound(offset / kChunkBytes);
+    if (busy != reads_in_chunk_.end() && busy->first * kChunkBytes < offset + count) return EBUSY;
     watchers = watchers_;
   }
   // a pinned page would live on, and reads would go there instead of into the page that follows it

@@ -3,11 +3,14 @@
 #include <k3/abi.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 namespace k3::uring {
+
+constexpr uint64_t kChunkBytes = 64 << 20;  // registered buffers cover one chunk of a region each; no block crosses two
 
 // Somebody who must let go of a region's bytes before they are given back.
 class RegionWatcher {
@@ -43,9 +46,13 @@ class Region : public K3Region {
   // 0 when the mapped file still has the size and modification time it had, or the error number of finding out, or
   // -1 when it changed.
   int verify() const;
+  // Once or often, it is told once.
   void watch(std::weak_ptr<RegionWatcher> watcher);
-  // Gives whole pages back to the system; they read as zero afterwards. No read may be on its way into them. 0 or an
-  // error number.
+  // A read is on its way into these bytes, or is no more.
+  void read_begins(uint64_t offset, uint64_t count);
+  void read_ends(uint64_t offset, uint64_t count);
+  // Gives whole pages back to the system; afterwards they read as zero, or in a mapped file as the file's. 0 or an error
+  // number: EBUSY while a read is on its way into one of the chunks, because its buffer may be let go with the pages.
   int discard(uint64_t offset, uint64_t count);
 
  private:
@@ -66,6 +73,7 @@ class Region : public K3Region {
   int64_t modified_seconds_ = 0, modified_nanos_ = 0;
   std::mutex mutex_;
   std::vector<std::weak_ptr<RegionWatcher>> watchers_;
+  std::map<uint64_t, uint32_t> reads_in_chunk_;
 };
 
 }  // namespace k3::uring

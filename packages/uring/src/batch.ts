@@ -8,14 +8,15 @@ import { errorName } from './refusal.js'
 export interface Batch {
   /**
    * Blocks this thread until read `index` is over. Any order, any number of times.
-   * @throws ERR_URING_EOF, ERR_URING_READ of that read; RangeError for an index outside the batch
+   * @throws ERR_URING_EOF, ERR_URING_READ, ERR_URING_GIVEN_UP of that read, by the fault that lies lowest in the file when
+   * it met several; RangeError for an index outside the batch
    */
   wait(index: number): void
   /** Whether read `index` is over, well or not, without waiting. @throws RangeError for an index outside the batch */
   ended(index: number): boolean
   /** When read `index` ended, in milliseconds of `performance.now()`; waits for it. @throws RangeError as `wait` */
   endedAt(index: number): number
-  /** What of the batch no drive has begun becomes as urgent as can be: somebody needs it now. */
+  /** What of the batch no drive has begun becomes as urgent as can be: somebody needs it now. What is so keeps its turn. */
   hurry(): void
   /** What of the batch no drive has begun is not read; such a read is over with ERR_URING_GIVEN_UP. */
   giveUp(): void
@@ -106,7 +107,7 @@ export class NativeBatch implements Batch {
       const message = `${length} bytes from offset ${offset} of ${path} were given up before they were read`
       return new UringError('ERR_URING_GIVEN_UP', message, where)
     }
-    const message = `${path} cannot be read: ${errorName(error)} within ${length} bytes from offset ${offset}`
-    return new UringError('ERR_URING_READ', message, where)
+    const message = `${path} cannot be read: ${errorName(error)} at offset ${offset + have}, within ${length} bytes from offset ${offset}`
+    return new UringError('ERR_URING_READ', message, { ...where, haveBytes: have })
   }
 }

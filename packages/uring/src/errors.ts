@@ -13,9 +13,10 @@ export type UringErrorCode =
   | 'ERR_URING_MEMORY'
   | 'ERR_URING_VIEW'
   | 'ERR_URING_REGION_CLOSED'
+  | 'ERR_URING_REGION_BUSY'
   | 'ERR_URING_CHANGED'
 
-/** Where a fault lies. `offset`: first byte asked for; `needBytes`: how many; `haveBytes`: how many the file has there. */
+/** Where a fault lies. `offset`: first byte asked for; `needBytes`: how many; `haveBytes`: how many came before the fault. */
 export interface UringFault {
   readonly file?: string
   readonly offset?: number

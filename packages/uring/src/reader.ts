@@ -34,7 +34,8 @@ export interface Reader {
    * Starts all reads of a batch, in file order, behind those of earlier batches that are as urgent. No read of a less
    * urgent batch begins while one of a more urgent batch waits; 0, the default, is the most urgent. Each region stays
    * mapped until its reads are over.
-   * @throws RangeError (ERR_OUT_OF_RANGE) naming a read that does not fit its region, ERR_URING_CLOSED
+   * @throws RangeError (ERR_OUT_OF_RANGE) naming a read that does not fit its region, or for another urgency;
+   * ERR_URING_CLOSED
    */
   submit(reads: readonly Read[], urgency?: 0 | 1 | 2): Batch
   /** Resolves when every read is over and threads and files are gone. Any number of calls, the same promise. */
@@ -46,6 +47,7 @@ const directNumber = { auto: 0, on: 1, off: 2 }
 const backendNumber = { auto: 0, io_uring: 1, pread: 2 }
 const maxDrives = 64 // a set of drives is a word
 const maxDepth = 256 // as many threads; a disk is busy with a tenth of it
+const leastUrgent = 2
 const defaultDepth = 16 // as fast as more on the disks measured, and the first read of a batch is over sooner
 
 class NativeReader implements Reader {
@@ -71,6 +73,7 @@ class NativeReader implements Reader {
   submit(reads: readonly Read[], urgency: 0 | 1 | 2 = 0): Batch {
     this.#refuseIfClosed()
     count('urgency', urgency, 0)
+    if (urgency > leastUrgent) throw outOfRange(`urgency must be 0, 1 or ${leastUrgent}, got ${urgency}`)
     checkReads(reads, this.files.length)
     const numbers = toNumbers(reads)
     const regions = reads.map((read) => read.region.handle)

@@ -1,4 +1,5 @@
-import { constants } from 'node:buffer'
+import { constants as limits } from 'node:buffer'
+import { constants } from 'node:os'
 import { count } from '@k3/native-kit'
 import { outOfRange, UringError } from './errors.js'
 import { native } from './native.js'
@@ -28,9 +29,11 @@ export interface Region {
    */
   verify(): void
   /**
-   * Gives the pages of [offset, offset + length) back to the system; they read as zero and can be used again. Both are
-   * multiples of 4096. No read may be on its way into them.
-   * @throws RangeError (ERR_OUT_OF_RANGE) outside the region or off a page, ERR_URING_MEMORY, ERR_URING_REGION_CLOSED
+   * Gives the pages of [offset, offset + length) back to the system; they can be used again, and read as zero, or in a
+   * mapped file as the file does: what was written through a view is gone. Both are multiples of 4096. Not while a read is
+   * on its way into one of the 64 MiB chunks they lie in: those are what io_uring has registered and now has to let go.
+   * @throws RangeError (ERR_OUT_OF_RANGE) outside the region or off a page, ERR_URING_REGION_BUSY while a read is on its
+   * way there, ERR_URING_MEMORY, ERR_URING_REGION_CLOSED
    */
   discard(offset: number, length: number): void
   /** Gives the memory back once no op, view or read uses it any more. A second call does nothing. */
@@ -62,8 +65,8 @@ class NativeRegion implements Region {
         `bytes ${offset} to ${offset + length} are not inside ${this.#name} of ${this.bytes} bytes`
       )
     }
-    if (length > constants.MAX_LENGTH) {
-      const message = `a view of ${length} bytes: the largest typed array here has ${constants.MAX_LENGTH}; take several`
+    if (length > limits.MAX_LENGTH) {
+      const message = `a view of ${length} bytes: the largest typed array here has ${limits.MAX_LENGTH}; take several`
       throw new UringError('ERR_URING_VIEW', message, { offset, needBytes: length })
     }
     const buffer = native().view(this.handle, offset, length)
@@ -89,6 +92,10 @@ class NativeRegion implements Region {
     }
     const error = native().discardRegion(this.handle, offset, length)
     if (error === 0) return
+    if (error === constants.errno.EBUSY) {
+      const message = `a read is on its way into bytes ${offset} to ${offset + length} of ${this.#name}, or close by; wait for it`
+      throw new UringError('ERR_URING_REGION_BUSY', message, { offset, needBytes: length })
+    }
     throw new UringError('ERR_URING_MEMORY', `madvise: ${errorName(error)} for pages of ${this.#name}`)
   }
 
@@ -140,9 +147,14 @@ export const mapReadOnly = (path: string): Region => {
   throw notOpened(path, region)
 }
 
+// nothing is wrong with a file when these are why it is not open
+const EXHAUSTED = ['EMFILE', 'ENFILE', 'ENOMEM']
+
 /** The error for a file that could not be opened or mapped. */
 export const notOpened = (file: string, refusal: Refusal): UringError => {
   const name = errorName(refusal.error)
+  if (refusal.stage === 'open' && EXHAUSTED.includes(name))
+    return new UringError('ERR_URING_RESOURCES', `${file} cannot be opened: ${name}`, { file })
   if (refusal.stage === 'open')
     return new UringError('ERR_URING_OPEN', `${file} cannot be opened: ${name}`, { file })
   if (refusal.stage === 'fstat')

@@ -18,7 +18,7 @@ describe.each(modesFor(unreadable))('a failing device under $backend', ({ backen
       expect(Buffer.compare(region.view(0, content.length), content)).toBe(0)
       const fault = { code: 'ERR_URING_READ', file: unreadable, offset: 8, needBytes: 10 }
       expect(() => batch.wait(1)).toThrow(expect.objectContaining(fault))
-      expect(() => batch.wait(1)).toThrow(/EIO/)
+      expect(() => batch.wait(1)).toThrow(/EIO at offset 8, within 10 bytes from offset 8/)
       await expect(batch.done).rejects.toMatchObject(fault)
     })
   })
@@ -62,9 +62,8 @@ describe.skipIf(!prlimit)('a process at its limits (needs prlimit)', () => {
     const attempt = `for (const readers = []; ; ) readers.push(openReader([file], { backend: 'pread', depth: 1, direct: 'off' }))`
     const outcomes = [8, 9, 10, 11].map((spare) => report(`'--nofile=' + (descriptors + ${spare})`, attempt))
     for (const { code, message } of outcomes) {
-      expect(code).toMatch(/^ERR_URING_(OPEN|RESOURCES)$/)
+      expect(code).toBe('ERR_URING_RESOURCES')
       expect(message).toMatch(/EMFILE/)
     }
-    expect(outcomes.map(({ code }) => code)).toContain('ERR_URING_RESOURCES')
   })
 })

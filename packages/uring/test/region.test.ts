@@ -194,6 +194,47 @@ describe('Region.discard', () => {
     }
   )
 
+  it.each(['io_uring', 'pread'] as const)(
+    'refuses pages near a read on its way, and takes them when it is over, with %s',
+    async (backend) => {
+      const { file: large, content: bytes } = patternFile(folder, `busy-${backend}`, 24 * 2 ** 20)
+      await using reader = openReader([large], { backend, depth: 1 })
+      using region = allocRegion(160 * 2 ** 20)
+      const whole = { file: 0, offset: 0, length: bytes.length, region, at: 2 ** 26 }
+      const refusal = () => {
+        const batch = reader.submit([whole])
+        const attempt = () => region.discard(120 * 2 ** 20, 4096)
+        try {
+          attempt()
+        } catch (error) {
+          return error
+        } finally {
+          batch.wait(0)
+          attempt()
+        }
+        return undefined
+      }
+      // this thread may have been kept from asking until the read was over: that shows nothing
+      let found: unknown
+      for (let tries = 0; found === undefined && tries < 50; tries++) found = refusal()
+      expect(found).toMatchObject({ code: 'ERR_URING_REGION_BUSY', offset: 120 * 2 ** 20, needBytes: 4096 })
+      expect(Buffer.compare(region.view(2 ** 26, bytes.length), bytes)).toBe(0)
+      const batch = reader.submit([{ ...whole, at: 0 }])
+      region.discard(2 ** 26, 2 ** 26) // chunks of their own
+      batch.wait(0)
+      expect(Buffer.compare(region.view(0, bytes.length), bytes)).toBe(0)
+    }
+  )
+
+  it('brings back the bytes of a mapped file', () => {
+    using region = mapReadOnly(file)
+    const view = region.view(0, 4096)
+    const before = view.slice()
+    view.fill(7)
+    region.discard(0, 4096)
+    expect(view).toEqual(before)
+  })
+
   it('refuses what is no whole page of the region', () => {
     using region = allocRegion(8192)
     for (const [offset, length] of [

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -135,6 +136,78 @@ void urgent_blocks_go_first() {
   region->forget();
 }
 
+void hurrying_again_keeps_the_turn() {
+  Region* region = allocate(16 * kPage);
+  const std::vector<Copies> files = {{7}, {8}, {9}};
+  BlockQueue queue;
+  std::vector<std::shared_ptr<Batch>> batches;
+  for (uint32_t file = 0; file < 3; ++file) {
+    batches.push_back(std::make_shared<Batch>(std::vector<Read>{{file, 0, 10, region, 0}}, file == 0 ? 0 : 2, [] {}));
+    for (Block& block : cut_into_blocks(batches.back(), files)) queue.push(std::move(block));
+  }
+  queue.hurry(batches[0].get());
+  queue.hurry(batches[1].get());
+  queue.hurry(batches[2].get());
+  queue.hurry(batches[1].get());
+  queue.hurry(batches[0].get());
+  for (int file = 7; file <= 9; ++file) {
+    Block block;
+    expect(queue.pop(0, &block) && block.file() == file, "what is as urgent as can be keeps its turn when hurried");
+    block.fail(ECANCELED);
+  }
+  region->forget();
+}
+
+// Three blocks of one read that fail, in every order.
+void the_lowest_failure_counts() {
+  std::vector<int> order = {0, 1, 2};
+  do {
+    Region* region = allocate(4 * kBlockBytes);
+    const std::vector<Copies> files = {{-1, 5}};
+    auto batch = std::make_shared<Batch>(std::vector<Read>{{0, 100, 3 * kBlockBytes - 100, region, 0}}, 0, [] {});
+    std::vector<Block> blocks = cut_into_blocks(batch, files);
+    expect(blocks.size() == 3 && blocks[0].drive() == 1, "a block names the copy there is");
+    const int errors[] = {0, EIO, ENOMEM};
+    for (const int i : order) i == 0 ? (void)blocks[0].advance(kBlockBytes) : blocks[i].fail(errors[i]);
+    const Outcome outcome = batch->wait(0);
+    expect(outcome.error == EIO && outcome.have == kBlockBytes - 100 && outcome.drive == 1, "the lowest failure counts");
+    region->forget();
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+class CountingWatcher : public RegionWatcher {
+ public:
+  void region_ends(const K3Region*) override { ++ends; }
+  void range_ends(const K3Region*, uint64_t, uint64_t) override { ++ranges; }
+  int ends = 0, ranges = 0;
+};
+
+void a_watcher_is_told_once() {
+  Region* region = allocate(kPage);
+  auto watcher = std::make_shared<CountingWatcher>();
+  auto other = std::make_shared<CountingWatcher>();
+  for (int i = 0; i < 3; ++i) region->watch(watcher), region->watch(other);
+  expect(region->discard(0, kPage) == 0, "a page is given back");
+  region->forget();
+  expect(watcher->ranges == 1 && watcher->ends == 1 && other->ranges == 1 && other->ends == 1, "a watcher is told once");
+}
+
+void pages_near_a_read_are_kept() {
+  Region* region = allocate(3 * kChunkBytes);
+  const std::vector<Copies> files = {{-1}};
+  const Read read = {0, 5, 2 * kPage, region, kChunkBytes - kPage};
+  auto batch = std::make_shared<Batch>(std::vector<Read>{read}, 0, [] {});
+  std::vector<Block> blocks = cut_into_blocks(batch, files);
+  for (const uint64_t chunk : {0, 1}) expect(region->discard(chunk * kChunkBytes, kPage) == EBUSY, "a read keeps its chunks");
+  expect(region->discard(0, 3 * kChunkBytes) == EBUSY, "and any span over them");
+  expect(region->discard(2 * kChunkBytes, kChunkBytes) == 0, "a chunk without a read is free");
+  for (Block& block : blocks) block.fail(EIO);
+  expect(region->discard(0, 3 * kChunkBytes) == 0, "a read that is over keeps nothing");
+  { Batch never_started(std::vector<Read>{read}, 0, [] {}); }
+  expect(region->discard(0, 3 * kChunkBytes) == 0, "nor does one that never began");
+  region->forget();
+}
+
 // The results a kernel may give for one block, played by hand: 10,000 bytes from file offset 100.
 void short_reads_are_continued() {
   using Step = Block::Step;
@@ -231,6 +304,10 @@ int main(int, char** arguments) {
     ending_gives_up_what_waits(input, start);
   }
   urgent_blocks_go_first();
+  hurrying_again_keeps_the_turn();
+  the_lowest_failure_counts();
+  a_watcher_is_told_once();
+  pages_near_a_read_are_kept();
   short_reads_are_continued();
   if (has_uring) a_refused_unpin_loses_no_slot();
   if (has_uring) a_ring_that_breaks_fails_its_reads(input);

@@ -57,6 +57,33 @@ describe.each(modesFor(file))('a reader with $backend, direct $direct', ({ backe
     })
   })
 
+  it('names the copy there is when a read of it is given up', async () => {
+    await withReader([file, [null, other.file]], { backend, direct, depth: 1 }, async (reader) => {
+      using region = allocRegion(2 ** 26)
+      const read = { ...whole(region), file: 1, length: 3 * 2 ** 20 }
+      const fault = () => {
+        const first = reader.submit([read])
+        const second = reader.submit([{ ...read, at: 2 ** 25 }], 2)
+        second.giveUp()
+        first.wait(0)
+        try {
+          second.wait(0)
+        } catch (error) {
+          return error
+        }
+        return undefined
+      }
+      // this thread may have been kept from giving up until everything was read: that shows nothing
+      let found: unknown
+      for (let tries = 0; found === undefined && tries < 50; tries++) found = fault()
+      expect(found).toMatchObject({
+        code: 'ERR_URING_GIVEN_UP',
+        file: other.file,
+        message: expect.stringContaining(other.file)
+      })
+    })
+  })
+
   it('takes a file from all of its copies, and one without a copy from where it is', async () => {
     const files = [[file, copy.file], other.file, [null, other.file]]
     await withReader(files, { backend, direct, depth: 2 }, async (reader) => {
@@ -90,6 +117,7 @@ it('a reader refuses a file without a copy, and an urgency that does not exist',
   await withReader([file], {}, (reader) => {
     using region = allocRegion(4096)
     const read = { file: 0, offset: 0, length: 1, region, at: 0 }
-    expect(() => reader.submit([read], -1 as 0)).toThrow(code('ERR_OUT_OF_RANGE'))
+    for (const urgency of [-1, 3, 1.5, 2 ** 32, Number.NaN])
+      expect(() => reader.submit([read], urgency as 0)).toThrow(code('ERR_OUT_OF_RANGE'))
   })
 })
