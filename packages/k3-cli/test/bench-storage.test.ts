@@ -16,6 +16,7 @@ import { modelDir } from '@k3/demo-model'
 import { openCheckpoint } from '@k3/engine/checkpoint'
 import { backendInfo } from '@k3/uring'
 import { afterAll, describe, expect, test } from 'vitest'
+import { buildSandbox } from '../../native-kit/test-kit/sandbox.js'
 import { Fixture } from '../src/bench/storage/fixture.js'
 import { measureStorage } from '../src/bench/storage/measure.js'
 import { Pattern } from '../src/bench/storage/pattern.js'
@@ -191,25 +192,22 @@ const directRefusal = { code: 'ERR_URING_DIRECT', message: expect.stringMatching
 const isDirectRow = (name: string) =>
   STORAGE_ROWS.some((row) => row.name === name && row.options.direct === 'on')
 
-const sandbox = path.join(scratchFolder(), 'sandbox')
-const source = fileURLToPath(new URL('../../uring/test/sandbox.c', import.meta.url))
-const hasSandbox =
-  spawnSync('cc', ['-O1', '-o', sandbox, source]).status === 0 &&
-  spawnSync(sandbox, ['seccomp', 'setup', '1', process.execPath, '-e', '']).status === 0 &&
-  backendInfo().backend === 'io_uring'
+const sandbox = buildSandbox(scratchFolder())
+const hasSandbox = sandbox !== null && backendInfo().backend === 'io_uring'
 
 describe.skipIf(!hasSandbox)('k3 bench storage in a sandbox (needs io_uring, seccomp and a compiler)', () => {
   const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-  const rowsIn = (launcher: readonly string[]) => {
-    const args = [...launcher, process.execPath, main, 'bench', 'storage', '--model', modelDir, '--json']
-    const { status, stdout, stderr } = spawnSync(sandbox, args, { encoding: 'utf8' })
+  const rowsIn = (call: string, error: string) => {
+    const command = [process.execPath, main, 'bench', 'storage', '--model', modelDir, '--json']
+    const [program, ...args] = [...sandbox!('seccomp', call, error), ...command]
+    const { status, stdout, stderr } = spawnSync(program!, args, { encoding: 'utf8' })
     expect([status, stderr]).toEqual([0, ''])
     const { rows } = JSON.parse(stdout) as Report
     return new Map(rows.map(({ row, refused }) => [row, refused]))
   }
 
   test('names io_uring where it is forbidden', () => {
-    const refusals = rowsIn(['seccomp', 'setup', '1'])
+    const refusals = rowsIn('setup', '1')
     const forbidden = { code: 'ERR_URING_BACKEND', message: expect.stringMatching(/EPERM/) }
     expect(refusals.get('io_uring-registered')).toEqual(forbidden)
     expect(refusals.get('io_uring-plain')).toEqual(forbidden)
@@ -221,7 +219,7 @@ describe.skipIf(!hasSandbox)('k3 bench storage in a sandbox (needs io_uring, sec
   })
 
   test('names registered memory where none may be', () => {
-    const refusals = rowsIn(['seccomp', 'register', '22'])
+    const refusals = rowsIn('register', '22')
     const refusal = {
       code: 'ERR_BENCH_UNREGISTERED',
       message: expect.stringMatching(/^io_uring_register: EINVAL/)
