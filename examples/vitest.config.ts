@@ -1,3 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { name: 'examples', pool: 'forks', include: ['test/**/*.test.ts'] } })
+// a hang is minutes long; a busy machine makes seconds of what takes a moment
+const testTimeout = 60_000
+
+export default defineConfig({
+  test: { name: 'examples', pool: 'forks', include: ['test/**/*.test.ts'], testTimeout }
+})

@@ -9,6 +9,7 @@ export default defineConfig({
     pool: 'forks',
     include: ['test/**/*.test.ts'],
     setupFiles: ['../native-kit/test-kit/seeded-properties.ts'],
-    testTimeout
+    testTimeout,
+    hookTimeout: testTimeout
   }
 })
