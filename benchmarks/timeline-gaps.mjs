@@ -1,5 +1,6 @@
 // What a time line of `k3 … --timeline FILE` says: how long reads were under way, how much of the computation ran under
-// them, and the gaps in which the drive had nothing to read, with what ran meanwhile.
+// them, and the gaps in which the drive had nothing to read, with what ran meanwhile. From the first call to the last one;
+// reads that were given up when the model was closed are not on a time line, so a run seems to end without any.
 //   node benchmarks/timeline-gaps.mjs FILE [least gap in ms]
 import { readFileSync } from 'node:fs'
 
@@ -9,9 +10,12 @@ const isWait = ({ name }) => name.endsWith('.wait') || name === 'embed.rows'
 
 const spans = traceEvents.filter(({ ph }) => ph === 'X')
 const begun = new Map(traceEvents.filter(({ ph }) => ph === 'b').map((event) => [event.id, event]))
+const start = Math.min(...spans.map(({ ts }) => ts))
+const end = Math.max(...spans.map(({ ts, dur }) => ts + dur))
 const reads = traceEvents
-  .filter(({ ph }) => ph === 'e')
+  .filter(({ ph, ts }) => ph === 'e' && ts > start)
   .map(({ id, ts }) => ({ from: begun.get(id).ts, to: ts, bytes: begun.get(id).args.bytes }))
+  .filter(({ from }) => from < end)
 
 /** Intervals without overlaps, in order. */
 const union = (intervals) => {
@@ -31,8 +35,6 @@ const common = (a, b) =>
       .filter(({ from, to }) => from < to)
   )
 
-const start = Math.min(...spans.map(({ ts }) => ts))
-const end = Math.max(...spans.map(({ ts, dur }) => ts + dur))
 const reading = union(reads.map(({ from, to }) => ({ from: Math.max(from, start), to: Math.min(to, end) })))
 const computing = union(
   spans.filter((span) => !isWait(span)).map(({ ts, dur }) => ({ from: ts, to: ts + dur }))
