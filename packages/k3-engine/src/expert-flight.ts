@@ -1,6 +1,7 @@
 import type { ExpertPlan } from '@k3/moe-cache'
 import type { Batch } from '@k3/uring'
-import { settle } from './settle.js'
+import { settle, waitFor } from './settle.js'
+import { expertName } from './tensor-names.js'
 
 /** What a flight is made from. */
 export interface FlightParts {
@@ -45,8 +46,9 @@ export class ExpertFlight {
     return this.#parts.order.indexOf(position) !== -1
   }
 
-  /** Waits until nothing is written any more, well or not. */
+  /** Gives up what no drive has begun, and waits until nothing is written any more, well or not. */
   settle(): void {
+    this.#parts.reads?.giveUp()
     // a slot may be claimed again at once, so no read may still be writing into it
     for (let i = 0; i < this.#parts.order.length; i++) settle(this.#parts.reads!, i)
   }
@@ -65,7 +67,8 @@ export class ExpertFlight {
     let count = 0
     while (this.#landed < order.length) {
       if (count > 0 && !reads!.ended(this.#landed)) break
-      reads!.wait(this.#landed)
+      const expert = this.plan.experts[order[this.#landed]!]!
+      waitFor(reads!, this.#landed, () => expertName(this.plan.layer, expert))
       positions[count++] = order[this.#landed++]!
     }
     return count

@@ -1,7 +1,8 @@
 import type { ExpertCache, ExpertPlan } from '@k3/moe-cache'
 import type { Batch } from '@k3/uring'
 import type { ExpertSlots } from './expert-slots.js'
-import { settle } from './settle.js'
+import { settle, waitFor } from './settle.js'
+import { expertName } from './tensor-names.js'
 
 /** What became of predictions since the model was opened. */
 export interface LookaheadStatistics {
@@ -86,9 +87,12 @@ export class ExpertLookahead {
     this.#letGo()
     this.#sweep()
     this.#count(layer, ids)
-    for (const pending of this.#pending) {
+    for (const pending of [...this.#pending]) {
+      const wasGivenUp = pending.isInVain
       pending.isInVain = pending.layer !== layer || !ids.includes(pending.expert)
       if (pending.isInVain) pending.batch.giveUp()
+      else if (wasGivenUp)
+        this.#close(pending) // all of it has arrived, or it is read anew
       else pending.batch.hurry()
     }
     this.#sweep()
@@ -153,7 +157,7 @@ export class ExpertLookahead {
     const { layer, expert, plan, batch } = pending
     this.#pending = this.#pending.filter((other) => other !== pending)
     try {
-      batch.wait(0)
+      waitFor(batch, 0, () => expertName(layer, expert))
       inspect(layer, expert, slots.baseOf(layer, expert, plan.slots[0]!))
     } catch (fault) {
       this.#prediction?.reads.delete(expert)

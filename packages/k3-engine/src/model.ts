@@ -236,6 +236,7 @@ export class Model implements AsyncDisposable {
       verifyShards()
       if (out.length === ids.length * vocab) decoder.logits(part.length, out.subarray(first * vocab))
       else if (last) decoder.logits(1, out)
+      if (isWanted) verifyShards()
     }
     argmax(out)
   }

@@ -30,6 +30,7 @@ const MOST_PREDICTED = 256
  * dtype and shape is checked first. Memory is divided as `ram` allows: `model.memory` says how.
  * @throws ERR_K3_CONFIG_*, ERR_K3_TENSORS, ERR_K3_EXPERT_LAYOUT, ERR_SAFETENSORS_*, ERR_TOKENIZER_* for a bad folder
  * @throws ERR_K3_MEMORY, ERR_K3_CACHE_SLOTS, ERR_K3_OPTION for options that cannot be met
+ * @throws ERR_K3_SHARD_CHANGED when a shard goes away meanwhile
  */
 export const openModel = async (dir: string, options: ModelOptions = {}): Promise<Model> => {
   checkKinds(options)
@@ -45,13 +46,12 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
   const memory = planOptions(checkpoint, plan, options, threads)
   const { chunkTokens } = memory
   const { nodes, notices } = nodesOf(options)
-  const { backend = 'auto', direct = 'auto', expertActivations = 'exact' } = options
+  const { backend = 'auto', direct = 'auto', expertActivations = 'exact', onRead } = options
   const pool = createPool({ threads })
   const native = { pool, isa: options.isa === undefined ? ('auto' as const) : options.isa }
   const closers: (() => void | Promise<void>)[] = [() => pool.close()]
   try {
     const disk = openReader(copies, { direct, backend })
-    const { onRead } = options
     const reader = onRead === undefined ? disk : watchReads(disk, checkpoint.files, onRead)
     closers.unshift(() => reader.close())
     const trunk = openTrunk(memory.trunk, { checkpoint, plan, reader, native, chunkTokens, nodes })
@@ -92,12 +92,13 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
         experts === null ? () => undefined : cachePressure(experts, checkpoint, memory, custom?.pressure),
       notices: [...checkpoint.notices, ...notices],
       backend: describeReader(reader),
-      identity: once(() => identityOf(checkpoint, plan, expertActivations)),
+      identity: once(() => guard.watch(() => identityOf(checkpoint, plan, expertActivations))),
       verifyShards: () => guard.verify(),
       dispose: () => closeAll(closers)
     })
   } catch (error) {
     await closeAll(closers).catch(() => undefined) // the first failure is the one to tell
+    guard.verify(error) // unless a shard that went away meanwhile is the reason
     throw error
   }
 }

@@ -3,7 +3,7 @@ import { allocRegion, type Batch, paddedBytes, type Reader, type Region } from '
 import type { Checkpoint, Extent } from './checkpoint/types.js'
 import type { Linears } from './interfaces.js'
 import type { NativeChoice } from './layer-parts.js'
-import { settle } from './settle.js'
+import { settle, waitFor } from './settle.js'
 import { StreamedLinears, type StreamedPart } from './streamed-linears.js'
 import { EMBEDDING, type Trunk } from './trunk.js'
 import { type Loading, TrunkRing } from './trunk-ring.js'
@@ -61,7 +61,7 @@ export class StreamedWeights implements Trunk {
   vector(name: string): Float32Array {
     const extent = this.#sources.checkpoint.extent(name)
     using region = allocRegion(paddedBytes(extent.offset, extent.bytes))
-    this.#sources.reader.submit([{ ...readOf(extent), region, at: 0 }]).wait(0)
+    waitFor(this.#sources.reader.submit([{ ...readOf(extent), region, at: 0 }]), 0, () => name)
     const offset = extent.offset % PAGE_BYTES
     if (extent.dtype === 'BF16') return widen({ region, offset }, extent.bytes / 2)
     return new Float32Array(region.view(offset, extent.bytes).slice().buffer)
@@ -99,11 +99,12 @@ export class StreamedWeights implements Trunk {
     const batch = reader.submit(reads)
     try {
       reads.forEach(({ offset, at }, row) => {
-        batch.wait(row)
+        waitFor(batch, row, () => EMBEDDING)
         out.set(widen({ region: this.#rows, offset: at + (offset % PAGE_BYTES) }, width), row * width)
       })
     } catch (error) {
       // the next call reads into the same pages, so none of these reads may still be writing there
+      batch.giveUp()
       for (let row = 0; row < reads.length; row++) settle(batch, row)
       throw error
     }
@@ -145,10 +146,10 @@ export class StreamedWeights implements Trunk {
 
   #load(segment: number, place: number): Loading {
     const region = this.#region(place)
-    const { runs, base } = this.#sources.segments[segment]!
-    const reads = runs.map((run) => ({ ...run, at: base + run.at, region }))
-    for (const { length } of runs) this.bytesRead += length
-    return new SegmentRead(this.#sources.reader.submit(reads, TRUNK_URGENCY), runs.length)
+    const read = this.#sources.segments[segment]!
+    const reads = read.runs.map((run) => ({ ...run, at: read.base + run.at, region }))
+    for (const { length } of reads) this.bytesRead += length
+    return new SegmentRead(this.#sources.reader.submit(reads, TRUNK_URGENCY), read)
   }
 
   #region(place: number): Region {
@@ -201,24 +202,32 @@ const readOf = ({ file, offset, bytes }: Extent) => ({ file, offset, length: byt
 
 class SegmentRead implements Loading {
   readonly #batch: Batch
-  readonly #count: number
+  readonly #segment: TrunkSegment
 
-  constructor(batch: Batch, count: number) {
+  constructor(batch: Batch, segment: TrunkSegment) {
     this.#batch = batch
-    this.#count = count
+    this.#segment = segment
   }
 
   wait(): void {
-    for (let i = 0; i < this.#count; i++) this.#batch.wait(i)
+    this.#segment.runs.forEach((run, i) => {
+      waitFor(this.#batch, i, (position) => this.#tensorAt(run.at + (run.offset % PAGE_BYTES) + position))
+    })
   }
 
   isOver(): boolean {
-    for (let i = 0; i < this.#count; i++) if (!this.#batch.ended(i)) return false
-    return true
+    return this.#segment.runs.every((_, i) => this.#batch.ended(i))
   }
 
   drop(): void {
     this.#batch.giveUp()
-    for (let i = 0; i < this.#count; i++) settle(this.#batch, i)
+    for (let i = 0; i < this.#segment.runs.length; i++) settle(this.#batch, i)
+  }
+
+  /** The matrix that holds this byte of the segment, or the one before the gap it lies in. */
+  #tensorAt(byte: number): string {
+    return this.#segment.pieces.reduce((best, piece) =>
+      piece.at <= byte && (best.at > byte || piece.at > best.at) ? piece : best
+    ).name
   }
 }

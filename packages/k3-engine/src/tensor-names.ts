@@ -168,9 +168,13 @@ const RELEASED_VISION: VisionConfig = {
 export const layerTensorName = (layer: number, suffix: string): string =>
   `language_model.model.layers.${layer}.${suffix}`
 
+/** What the names of the six tensors of one routed expert begin with. */
+export const expertName = (layer: number, expert: number): string =>
+  layerTensorName(layer, `block_sparse_moe.experts.${expert}`)
+
 /** The full name of a tensor of one routed expert: `expertTensorName(1, 895, 'w2.weight_scale')`. */
 export const expertTensorName = (layer: number, expert: number, suffix: string): string =>
-  layerTensorName(layer, `block_sparse_moe.experts.${expert}.${suffix}`)
+  `${expertName(layer, expert)}.${suffix}`
 
 /** The five tensors that belong to no layer. */
 export function modelTensors(config: K3Config): TensorRecord[] {

@@ -17,12 +17,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openCheckpoint } from '../src/checkpoint/open-checkpoint.js'
 import type { Checkpoint } from '../src/checkpoint/types.js'
 import { DiskExperts } from '../src/experts.js'
-import type { ExpertBatch, ExpertSource } from '../src/interfaces.js'
+import type { ExpertBatch, ExpertSource, WeightSource } from '../src/interfaces.js'
 import type { ModelOptions } from '../src/model-options.js'
 import { openModel } from '../src/open-model.js'
 import { openTrunk } from '../src/open-trunk.js'
 import { layerTensorName } from '../src/tensor-names.js'
 import { choosePlacement } from '../src/trunk-placement.js'
+import { HEAD } from '../src/trunk-segments.js'
 import { codeOf, copyOfDemo, demoCase, patch } from './demo-cases.js'
 
 const { prompt, output } = demoCase('raw-01')
@@ -119,6 +120,82 @@ describe('a drive that fails', () => {
   })
 })
 
+describe('reads that are not needed any more', () => {
+  /** A drive that is so slow that nothing has been begun by the time somebody waits. */
+  const slow = (reader: Reader) => {
+    let waitedInVain = 0
+    const submit: Reader['submit'] = (reads, urgency) => {
+      const batch = reader.submit(reads, urgency)
+      let isGivenUp = false
+      const over = new Set<number>()
+      const wait = (index: number) => {
+        batch.wait(index)
+        over.add(index)
+        if (isGivenUp) throw new UringError('ERR_URING_GIVEN_UP', 'it was given up')
+        if (urgency === 0 && index === 0) throw new UringError('ERR_URING_READ', 'a file cannot be read: EIO')
+        waitedInVain++
+      }
+      const giveUp = () => {
+        isGivenUp = true
+      }
+      return { ...batch, wait, giveUp, ended: (index) => over.has(index), hurry: () => undefined }
+    }
+    return {
+      reader: Object.assign(Object.create(reader) as Reader, { submit }),
+      waitedInVain: () => waitedInVain
+    }
+  }
+  const settings = { slots: 8, policy: 'lru' as const, inspect: () => undefined }
+
+  it('are given up when one of their batch has failed', async () => {
+    await using reader = openReader(checkpoint.files)
+    const drive = slow(reader)
+    const source = new DiskExperts(checkpoint, drive.reader, settings)
+    const batch = source.begin(2, Int32Array.of(1, 2, 3, 4), 1)
+    expect(() => drain(batch)).toThrow(/EIO/)
+    batch.abort()
+    expect(drive.waitedInVain()).toBe(0)
+    source.close()
+  })
+
+  it('are read anew when they were predicted, given up, and chosen after all', async () => {
+    await using reader = openReader(checkpoint.files)
+    let isSlow = true
+    const drive = slow(reader)
+    const submit: Reader['submit'] = (reads, urgency) =>
+      (isSlow ? drive.reader : reader).submit(reads, urgency)
+    const source = new DiskExperts(
+      checkpoint,
+      Object.assign(Object.create(reader) as Reader, { submit }),
+      settings
+    )
+    source.expect(2, Int32Array.of(5, 6))
+    isSlow = false
+    expect(drain(source.begin(2, Int32Array.of(1, 2, 3, 4), 1))).toEqual([0, 1, 2, 3])
+    expect(drain(source.begin(2, Int32Array.of(5, 1, 2, 3), 1))).toEqual([0, 1, 2, 3])
+    source.close()
+  })
+})
+
+describe('a read that fails', () => {
+  it('says whose bytes are missing', async () => {
+    const dir = copyOfDemo()
+    const other = await openCheckpoint(dir)
+    const [query, output] = ['q_proj', 'o_proj'].map((name) =>
+      other.extent(layerTensorName(9, `self_attn.${name}.weight`))
+    )
+    const lower = query!.offset < output!.offset ? output! : query!
+    const tensor = layerTensorName(9, `self_attn.${lower === output ? 'o_proj' : 'q_proj'}.weight`)
+    await using model = await openModel(dir, { trunk: 'stream', cacheSlots: 4 })
+    const cut = () => truncateSync(other.files[lower.file]!, lower.offset + 1)
+    const error = await model
+      .forward([1], { observe: ({ layer }) => layer === 0 && cut() })
+      .then(undefined, (cause: unknown) => cause)
+    expect(error).toMatchObject({ code: 'ERR_URING_EOF', tensor, file: other.files[lower.file] })
+    expect((error as Error).message).toContain(tensor)
+  })
+})
+
 describe('an embedding row that cannot be read', () => {
   it('gives its error when nothing is written any more where the next rows go', async () => {
     await using reader = openReader(checkpoint.files)
@@ -180,6 +257,57 @@ describe('a shard that is exchanged under an open model', () => {
       const error = await model.forward([1]).then(undefined, (cause: unknown) => cause)
       expect(error).toMatchObject({ code: 'ERR_K3_SHARD_CHANGED', file: files[0] })
     }
+  })
+
+  it('gives no token of a pass whose head was read from other bytes', async () => {
+    const dir = copyOfDemo()
+    const { files } = await openCheckpoint(dir)
+    const weights = (builtIn: WeightSource): WeightSource => ({
+      vector: (name) => builtIn.vector(name),
+      tensor: (name, bind) => builtIn.tensor(name, bind),
+      linears: (names) => {
+        const linears = builtIn.linears(names)
+        if (!names.includes(HEAD)) return linears
+        return {
+          apply: (...args) => {
+            exchanges['is written to']!(files[0]!)
+            linears.apply(...args)
+          }
+        }
+      }
+    })
+    await using model = await openModel(dir, { trunk: 'stream', parts: { weights } })
+    expect(await codeOf(model.forward([1]))).toBe('ERR_K3_SHARD_CHANGED')
+  })
+
+  it.each(['is replaced', 'is written to', 'is removed'])(
+    'saves no session as one of this model when it %s',
+    async (how) => {
+      const dir = copyOfDemo()
+      const { files } = await openCheckpoint(dir)
+      await using model = await openModel(dir)
+      const session = model.createSession()
+      await session.append([1])
+      exchanges[how]!(files[0]!)
+      const saved = path.join(dir, 'saved')
+      const error = await session.save(saved).then(undefined, (cause: unknown) => cause)
+      expect(error).toMatchObject({ code: 'ERR_K3_SHARD_CHANGED', file: files[0] })
+      expect(existsSync(saved)).toBe(false)
+    }
+  )
+
+  it('is named when it goes away while the model is opened', async () => {
+    const dir = copyOfDemo()
+    const { files } = await openCheckpoint(dir)
+    // this option is looked at between the headers and the first read
+    const options = {
+      get direct() {
+        rmSync(files[1]!, { force: true })
+        return 'auto' as const
+      }
+    }
+    const error = await openModel(dir, options).then(undefined, (cause: unknown) => cause)
+    expect(error).toMatchObject({ code: 'ERR_K3_SHARD_CHANGED', file: files[1] })
   })
 
   it('gives no token of the pass that was running', async () => {

@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { K3Error } from '../errors.js'
+import { readAt } from '../read-at.js'
 import { openRegularFile } from '../regular-file.js'
 
 const PREFIX_BYTES = 8
@@ -77,7 +78,7 @@ const outline = async (file: string): Promise<{ size: number; header: Buffer; pr
 /** Bytes of a file, zeros beyond its end. */
 const bytesAt = async (handle: FileHandle, offset: number, count: number): Promise<Buffer> => {
   const bytes = Buffer.alloc(count)
-  await handle.read(bytes, 0, count, offset)
+  bytes.set(await readAt(handle, offset, count))
   return bytes
 }
 

@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
 import type { Checkpoint } from '../checkpoint/types.js'
 import type { LayerPlan } from '../layer-plan.js'
 import type { ExpertActivations } from '../model-options.js'
+import { readAt } from '../read-at.js'
+import { openRegularFile } from '../regular-file.js'
 
 /** The model a session belongs to: two SHA-256 digests, computed as docs/SESSION_FORMAT.md says. */
 export interface SessionIdentity {
@@ -52,7 +53,7 @@ const canonical = (value: unknown): string =>
   )
 
 const hashShard = async (hash: Hash, file: string): Promise<void> => {
-  const handle = await open(file, 'r')
+  const handle = await openRegularFile(file)
   try {
     const { size } = await handle.stat()
     hash.update(`${path.basename(file)}\n${size}\n`)
@@ -65,10 +66,4 @@ const hashShard = async (hash: Hash, file: string): Promise<void> => {
   } finally {
     await handle.close()
   }
-}
-
-/** `bytes` bytes, fewer at the end of the file. */
-const readAt = async (handle: FileHandle, offset: number, bytes: number): Promise<Buffer> => {
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(bytes), 0, bytes, offset)
-  return buffer.subarray(0, bytesRead)
 }
