@@ -16,33 +16,38 @@ Exit codes:
   1    failure
   2    usage: a flag or an argument is wrong
   3    checkpoint missing or invalid
-  4    not enough memory or disk
-  5    a read failed during the run
+  4    not enough memory, disk or descriptors
+  5    a read failed, or a shard changed during the run
   130  interrupted (Ctrl-C)
   143  terminated`
 
-/** The first pattern an error's code matches decides. */
+/**
+ * The first line that the code of an error or of one of its causes matches decides. What the system said goes first:
+ * nothing is wrong with a checkpoint that cannot be opened for want of descriptors, or because the disk fails.
+ */
 const CODES: readonly (readonly [RegExp, number])[] = [
+  [/^(EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT)$/, EXIT.resources],
+  [/^ERR_\w+_WRITE$/, EXIT.failure],
+  [/^EIO$/, EXIT.read],
   [/^ERR_USAGE$|^ERR_ISA_UNSUPPORTED$|^ERR_URING_(DIRECT|BACKEND)$/, EXIT.usage],
+  [/^ERR_CHAT_FILE$|^ERR_TRACE_FILE$|^ERR_MOE_CACHE_TOO_FEW_SLOTS$/, EXIT.usage],
   [/^ERR_K3_(OPTION|CACHE_SLOTS|REQUEST|SAMPLER|TOKEN_ID|CONTEXT_FULL|NO_TOKENIZER|SCHEMA)$/, EXIT.usage],
   [/^ERR_SYNTH_(PRESET|FIELD|VALUE|GEOMETRY|SHARD)$|^ERR_TOKENIZER_ID$|^ERR_XTML_/, EXIT.usage],
   [/^ERR_(K3|URING|MXFP4)_MEMORY$|^ERR_URING_RESOURCES$|^ERR_TASK_POOL_THREADS$/, EXIT.resources],
-  [/^ERR_BENCH_(MEMORY|SPACE)$|^ERR_SYNTH_SPACE$|^ENOSPC$|^EDQUOT$|^ENOMEM$/, EXIT.resources],
-  [/^ERR_BENCH_CORRUPT$|^ERR_URING_(READ|EOF|CHANGED)$|^ERR_K3_SHARD_CHANGED$|^EIO$/, EXIT.read],
+  [/^ERR_BENCH_(MEMORY|SPACE)$|^ERR_SYNTH_SPACE$/, EXIT.resources],
+  [/^ERR_BENCH_CORRUPT$|^ERR_URING_(READ|EOF|CHANGED)$/, EXIT.read],
+  [/^ERR_K3_SHARD_CHANGED$|^ERR_SAFETENSORS_READ_EOF$/, EXIT.read],
   [/^ERR_K3_(CONFIG_\w+|TENSORS|EXPERT_\w+|SHARD_COPY|TOKENIZER_SIZE)$/, EXIT.checkpoint],
   [/^ERR_K3_SESSION_(READ|MAGIC|VERSION|SIZE|CHECKSUM|SECTIONS|ARCHITECTURE|CHECKPOINT)$/, EXIT.checkpoint],
-  [/^ERR_CHAT_FILE$|^ERR_TRACE_FILE$|^ERR_MOE_CACHE_TOO_FEW_SLOTS$/, EXIT.usage],
   [/^ERR_SAFETENSORS_|^ERR_TOKENIZER_|^ERR_URING_(OPEN|NOT_A_FILE)$/, EXIT.checkpoint]
 ]
 
-/** The exit code an error stands for: its stable code decides, or else that of its cause. */
+/** The exit code an error stands for, by its stable code and those of its causes. */
 export const exitCodeOf = (error: unknown): number => {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const code = codeOf(at)
-    const known = code === null ? undefined : CODES.find(([pattern]) => pattern.test(code))
-    if (known !== undefined) return known[1]
-  }
-  return EXIT.failure
+  const codes: string[] = []
+  for (let at = error; at instanceof Error; at = at.cause) codes.push(codeOf(at) ?? '')
+  const known = CODES.find(([pattern]) => codes.some((code) => pattern.test(code)))
+  return known === undefined ? EXIT.failure : known[1]
 }
 
 /** The stable code of an error, null when it has none. */

@@ -114,6 +114,9 @@ export const modelOptions = (flags: ModelFlags & SpeculationFlag): ModelOptions 
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
+/** Where the files of that model lie. */
+export const modelFolders = ({ model = modelDir, also = [] }: ModelFlags): string[] => [model, ...also]
+
 /** Opens the model the flags name, says on stderr when it is the demo model, and where its memory goes. */
 export const openFlagged = async (
   flags: ModelFlags & SpeculationFlag,

@@ -11,6 +11,7 @@ import {
   writeFileSync
 } from 'node:fs'
 import path from 'node:path'
+import { OutputFileError } from './output-files.js'
 
 /**
  * A file that is written once. It is opened before anything runs, so that what cannot be written is known at once, and
@@ -26,7 +27,7 @@ export class WholeFile implements Disposable {
     if (!this.#isWhole && this.#temporary !== this.#file) rmSync(this.#temporary, { force: true })
   }
 
-  /** @throws the error of the system when the file cannot be written */
+  /** @throws OutputFileError when the file cannot be written */
   constructor(file: string) {
     try {
       const exists = existsSync(file)
@@ -38,15 +39,18 @@ export class WholeFile implements Disposable {
       this.#descriptor = isFile ? openSync(this.#temporary, 'w') : openAtOnce(file)
       process.once('exit', this.#remove) // also when a signal ends the process
     } catch (cause) {
-      const { code, message } = cause as NodeJS.ErrnoException
-      throw Object.assign(new Error(`${file} cannot be written: ${message}`, { cause }), { code })
+      throw new OutputFileError(file, cause)
     }
   }
 
-  /** All of its content. */
+  /** All of its content. @throws OutputFileError, and leaves what was there */
   write(content: Uint8Array | string): void {
-    writeFileSync(this.#descriptor, content)
-    if (this.#temporary !== this.#file) renameSync(this.#temporary, this.#file)
+    try {
+      writeFileSync(this.#descriptor, content)
+      if (this.#temporary !== this.#file) renameSync(this.#temporary, this.#file)
+    } catch (cause) {
+      throw new OutputFileError(this.#file, cause)
+    }
     this.#isWhole = true
   }
 

@@ -23,7 +23,10 @@ describe('exitCodeOf', () => {
     ['ERR_K3_MEMORY', EXIT.resources],
     ['ERR_URING_MEMORY', EXIT.resources],
     ['ERR_SYNTH_SPACE', EXIT.resources],
+    ['ERR_URING_RESOURCES', EXIT.resources],
     ['ENOSPC', EXIT.resources],
+    ['EMFILE', EXIT.resources],
+    ['ERR_SAFETENSORS_READ_EOF', EXIT.read],
     ['ERR_URING_READ', EXIT.read],
     ['ERR_URING_EOF', EXIT.read],
     ['ERR_URING_CHANGED', EXIT.read],
@@ -37,10 +40,29 @@ describe('exitCodeOf', () => {
     expect(exitCodeOf(coded(code))).toBe(exit)
   })
 
+  test.each([
+    'ERR_SAFETENSORS_IO',
+    'ERR_K3_CONFIG_FILE',
+    'ERR_TOKENIZER_FILE',
+    'ERR_USAGE',
+    'ERR_OUTPUT_WRITE'
+  ])('does not blame a file for what the system lacks (%s)', (code) => {
+    for (const lacking of ['EMFILE', 'ENFILE', 'ENOMEM'])
+      expect(exitCodeOf(coded(code, coded(lacking)))).toBe(EXIT.resources)
+  })
+
+  test('takes a disk that fails for what it is', () => {
+    expect(exitCodeOf(coded('ERR_SAFETENSORS_IO', coded('EIO')))).toBe(EXIT.read)
+    expect(exitCodeOf(coded('ERR_SAFETENSORS_IO', coded('ENOENT')))).toBe(EXIT.checkpoint)
+    expect(exitCodeOf(coded('ERR_K3_SHARD_CHANGED', coded('ERR_URING_OPEN')))).toBe(EXIT.read)
+    expect(exitCodeOf(coded('ERR_CHAT_FILE', coded('ERR_K3_SESSION_READ')))).toBe(EXIT.usage)
+  })
+
   test('looks at the cause of an error that has no code of its own', () => {
     expect(exitCodeOf(coded('ERR_SYNTH_WRITE', coded('ENOSPC')))).toBe(EXIT.resources)
     expect(exitCodeOf(coded('ERR_SYNTH_WRITE', coded('EACCES')))).toBe(EXIT.failure)
     expect(exitCodeOf(new Error('plain', { cause: coded('EIO') }))).toBe(EXIT.read)
+    expect(exitCodeOf(coded('ERR_SYNTH_WRITE', coded('EIO')))).toBe(EXIT.failure)
     expect(exitCodeOf('a string')).toBe(EXIT.failure)
   })
 })

@@ -318,7 +318,10 @@ describe('k3 generate, settings of the run', () => {
 
   test('fails when the logits cannot be written', async () => {
     const { code, stderr } = await k3([...run, 'Hi', '--dump-logits', '/nowhere/at/all'])
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/at\/all cannot be written: .* \[ENOENT\]\n$/)])
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/at\/all cannot be written: ENOENT.* \[ERR_OUTPUT_WRITE\]\n$/)
+    ])
   })
 
   test('says how good a lookahead was, in words and in the object', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fixture, k3, k3Object, scratchFolder } from './k3.js'
@@ -142,6 +142,17 @@ describe('k3 synth', { timeout: 60_000 }, () => {
         stderr: expect.stringContaining('ERR_SYNTH_WRITE')
       })
     }
+  })
+
+  test('names a file it cannot look at', async () => {
+    const dir = scratchFolder()
+    const file = path.join(dir, 'config.json')
+    symlinkSync(file, file)
+    const { code, stderr } = await k3(tiny(dir))
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(`cannot look at ${file}: .*ELOOP.*ERR_SYNTH_WRITE`)
+    ])
   })
 
   test.each(['config.json', 'model-00003-of-000014.safetensors'])(

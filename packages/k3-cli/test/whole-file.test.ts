@@ -21,5 +21,11 @@ test('a file that two write at once is whole, of the last one', () => {
 test('a pipe that nobody reads is refused instead of waited for', () => {
   const pipe = path.join(scratchFolder(), 'pipe')
   execFileSync('mkfifo', [pipe])
-  expect(() => new WholeFile(pipe)).toThrow(expect.objectContaining({ code: 'ENXIO' }))
+  expect(() => new WholeFile(pipe)).toThrow(
+    expect.objectContaining({
+      code: 'ERR_OUTPUT_WRITE',
+      file: pipe,
+      cause: expect.objectContaining({ code: 'ENXIO' })
+    })
+  )
 })

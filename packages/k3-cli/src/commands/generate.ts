@@ -5,6 +5,7 @@ import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
 import {
   type ModelFlags,
+  modelFolders,
   openFlagged,
   type SpeculationFlag,
   withFastExpertsFlag,
@@ -12,6 +13,7 @@ import {
   withSpeculationFlag
 } from '../model-flags.js'
 import { Output } from '../output.js'
+import { keepApart } from '../output-files.js'
 import { filePath, idList, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import { type FinishReason, type RunReport, reportJson, reportLine } from '../report.js'
@@ -67,6 +69,11 @@ const run = async (prompt: string | undefined, flags: GenerateFlags, terminal: T
   const source = await promptSource(prompt, flags, terminal)
   const { sampler, seed } = chooseSampler(flags)
   const output = new Output(terminal, flags)
+  keepApart({
+    outputs: { '--dump-logits': flags.dumpLogits, '--timeline': flags.timeline },
+    inputs: { '--prompt-file': flags.promptFile },
+    folders: modelFolders(flags)
+  })
   using dump = flags.dumpLogits === undefined ? null : new LogitsDump(flags.dumpLogits)
   using timeline = flags.timeline === undefined ? null : new Timeline(flags.timeline)
   const started = performance.now()

@@ -2,6 +2,7 @@ import { policyNames } from '@k3/moe-cache'
 import { Command } from 'commander'
 import { table } from '../inspect/table.js'
 import { Output } from '../output.js'
+import { keepApart } from '../output-files.js'
 import { filePath } from '../parse-option.js'
 import type { Terminal } from '../terminal.js'
 import { type Capacity, capacities } from '../trace/capacities.js'
@@ -34,6 +35,7 @@ export const compareTraceCommand = (terminal: Terminal): Command =>
     .action((file: string, flags: Flags) => run(file, flags, terminal))
 
 const run = async (file: string, flags: Flags, terminal: Terminal): Promise<void> => {
+  keepApart({ outputs: { '--svg': flags.svg }, inputs: { 'the argument': file } })
   const { trace, expertBytes, notes } = await readTraceFile(file, flags.pairs, terminal)
   const sizes = await capacities(flags, expertBytes)
   const warmup = warmupRecords(trace, flags.split)

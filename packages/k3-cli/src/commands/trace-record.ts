@@ -3,8 +3,9 @@ import { writeTrace } from '@k3/moe-cache/traces'
 import { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
 import { stopOnInterrupt } from '../interrupt.js'
-import { type ModelFlags, openFlagged, withRunFlags } from '../model-flags.js'
+import { type ModelFlags, modelFolders, openFlagged, withRunFlags } from '../model-flags.js'
 import { Output } from '../output.js'
+import { keepApart } from '../output-files.js'
 import { filePath, idList, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import type { Terminal } from '../terminal.js'
@@ -46,6 +47,11 @@ export const recordTraceCommand = (terminal: Terminal): Command =>
 
 const run = async (prompt: string | undefined, flags: RecordFlags, terminal: Terminal): Promise<void> => {
   const text = await promptText(prompt, flags, terminal)
+  keepApart({
+    outputs: { '--out': flags.out },
+    inputs: { '--prompt-file': flags.promptFile },
+    folders: modelFolders(flags)
+  })
   const output = new Output(terminal, flags)
   const recorder = new RoutingRecorder()
   const model = await openFlagged(flags, output, { parts: { layer: recorder.watch } })

@@ -18,14 +18,10 @@ export async function prepareDestination(
   files: readonly PlannedFile[],
   config: string
 ): Promise<void> {
-  try {
-    await makeFolder(path.resolve(dir))
-  } catch (cause) {
-    throw new SynthWriteError('ERR_SYNTH_WRITE', dir, `cannot create ${dir}: ${String(cause)}`, cause)
-  }
+  await named(dir, 'cannot create', makeFolder(path.resolve(dir)))
   await refuseOtherModel(dir, files, config)
   const need = files.reduce((sum, { bytes }) => sum + bytes, 0)
-  const { bavail, bsize } = await statfs(dir)
+  const { bavail, bsize } = await named(dir, 'cannot tell the free space of', statfs(dir))
   const have = bavail * bsize
   if (need > have) {
     const message = `${dir} has ${have} bytes free, the checkpoint takes ${need}: free some or choose another disk`
@@ -51,12 +47,22 @@ async function refuseOtherModel(dir: string, files: readonly PlannedFile[], conf
   }
   for (const { name, bytes } of files) {
     const file = path.join(dir, name)
-    const found = await ifPresent(stat(file))
+    const found = await named(file, 'cannot look at', ifPresent(stat(file)))
     if (found === null) continue
     if (!found.isFile()) occupied(file, 'is no regular file')
-    const isOurs = name !== 'config.json' || (await readFile(file, 'utf8')) === config
+    const isOurs =
+      name !== 'config.json' || (await named(file, 'cannot read', readFile(file, 'utf8'))) === config
     if (!isOurs) occupied(file, 'belongs to another model')
     if (found.size !== bytes) occupied(file, `has ${found.size} bytes, not ${bytes}`)
+  }
+}
+
+/** @throws ERR_SYNTH_WRITE when it does not work out, with the path and what was attempted */
+async function named<T>(file: string, attempt: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (cause) {
+    throw new SynthWriteError('ERR_SYNTH_WRITE', file, `${attempt} ${file}: ${String(cause)}`, cause)
   }
 }
 
