@@ -139,7 +139,18 @@ describe('planMemory for the released model', () => {
 
 describe('planMemory refuses', () => {
   it.each([15, 0, -1, 16.5, Number.NaN])('%d slots, which hold no token', (cacheSlots) => {
-    expect(refusalOf({ cacheSlots }).code).toBe('ERR_K3_CACHE_SLOTS')
+    expect(refusalOf({ cacheSlots })).toMatchObject({
+      code: 'ERR_K3_CACHE_SLOTS',
+      message: expect.stringMatching(/a whole number of slots, at least 16, got /)
+    })
+  })
+
+  it.each(['belady', 'toString', '', null, 3])('%s as a policy', (policy) => {
+    expect(refusalOf({ ram: 8e9, policy: policy as 'lru' })).toMatchObject({
+      code: 'ERR_K3_OPTION',
+      field: 'policy',
+      have: policy
+    })
   })
 
   it('more slots than there are experts, in the layers that run', () => {

@@ -42,7 +42,7 @@ export const expectedHitRate = (
   const all = experts / tokenExperts
   const next = TOKENS.findIndex((at) => at > tokens)
   const last = next === -1 ? TOKENS.length - 1 : next - 1
-  // after the last size that is recorded, or that this model has, everything is next
+  // beyond the last recorded size that is smaller than this model, the line ends where all of its experts are held
   const isRecorded = next !== -1 && TOKENS[next]! < all
   const [from, found] = [TOKENS[last]!, HITS[policy][last]!]
   const [to, more] = isRecorded ? [TOKENS[next]!, HITS[policy][next]!] : [all, 100]

@@ -1,4 +1,4 @@
-import type { PolicyName } from '@k3/moe-cache'
+import { type PolicyName, policyNames } from '@k3/moe-cache'
 import type { K3Config } from '../config.js'
 import { K3Error } from '../errors.js'
 import { layerPlan } from '../layer-plan.js'
@@ -74,7 +74,7 @@ export const openRequest = (config: K3Config): PlanRequest => ({
  * @throws ERR_K3_MEMORY when the budget is more than the machine has or less than what was asked for needs; `need` is
  * the least budget that works
  * @throws ERR_K3_CACHE_SLOTS when fewer slots than one token needs are asked for, or more than there are experts
- * @throws ERR_K3_OPTION for a budget that is none
+ * @throws ERR_K3_OPTION for a budget that is none, and for a policy that does not exist
  */
 export const planMemory = (config: K3Config, machine: Machine, request: PlanRequest): MemoryPlan => {
   const sizes = modelSizes(config, layerPlan(config).slice(0, request.layers))
@@ -101,6 +101,7 @@ export const planMemory = (config: K3Config, machine: Machine, request: PlanRequ
 }
 
 const wishOf = (sizes: ModelSizes, { trunk, cacheSlots, policy }: PlanRequest): DivisionWish => {
+  refuseUnknownPolicy(policy)
   if (cacheSlots === null) return { trunk, slots: null, policy }
   const { topK, experts } = sizes
   if (Number.isSafeInteger(cacheSlots) && cacheSlots >= topK && cacheSlots <= experts)
@@ -108,9 +109,15 @@ const wishOf = (sizes: ModelSizes, { trunk, cacheSlots, policy }: PlanRequest): 
   const isTooMany = cacheSlots > experts
   const message = isTooMany
     ? `the layers that run have ${experts} experts, so the cache has at most ${experts} slots, got ${cacheSlots}`
-    : `a token uses ${topK} experts at once, so the cache needs at least ${topK} slots, got ${cacheSlots}`
+    : `a token uses ${topK} experts at once, so the cache needs a whole number of slots, at least ${topK}, got ${cacheSlots}`
   const need = isTooMany ? experts : topK
   throw new K3Error('ERR_K3_CACHE_SLOTS', message, { field: 'cacheSlots', have: cacheSlots, need })
+}
+
+const refuseUnknownPolicy = (policy: PolicyName): void => {
+  if (policyNames.includes(policy)) return
+  const message = `policy must be one of ${policyNames.join(', ')}, got ${String(policy)}`
+  throw new K3Error('ERR_K3_OPTION', message, { field: 'policy', have: policy, need: policyNames })
 }
 
 // Shares are cut to whole bytes, so what a budget covers can be a few bytes more than what the next one does.
