@@ -108,13 +108,13 @@ export class ModelSource implements ExpertSource {
         topK
       )
     })
-    this.shape = { experts: topK, expertBytes: Math.max(...areas.map((area) => area.bytes)) }
-    this.files = checkpoint.files
-    this.batches = shuffled(batches).slice(0, batchesIn(bytes, this.shape))
     if (batches.length < FEWEST_BATCHES)
       throw new UsageError(
         `the model has experts for ${batches.length} batches, ${FEWEST_BATCHES} are needed`
       )
+    this.shape = { experts: topK, expertBytes: Math.max(...areas.map((area) => area.bytes)) }
+    this.files = checkpoint.files
+    this.batches = shuffled(batches).slice(0, batchesIn(bytes, this.shape))
   }
 
   check(row: string, bytes: Uint8Array, range: FileRange): void {
