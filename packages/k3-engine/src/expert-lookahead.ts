@@ -160,7 +160,7 @@ export class ExpertLookahead {
       waitFor(batch, 0, () => expertName(layer, expert))
       inspect(layer, expert, slots.baseOf(layer, expert, plan.slots[0]!))
     } catch (fault) {
-      this.#prediction?.reads.delete(expert)
+      if (this.#prediction?.layer === layer) this.#prediction.reads.delete(expert)
       cache.abort(plan)
       return fault
     }
