@@ -21,14 +21,20 @@ Exit codes:
   130  interrupted (Ctrl-C)
   143  terminated`
 
+type Codes = readonly (readonly [RegExp, number])[]
+
 /**
- * The first line that the code of an error or of one of its causes matches decides. What the system said goes first:
- * nothing is wrong with a checkpoint that cannot be opened for want of descriptors, or because the disk fails.
+ * What the system said decides before all else, the first line that any code in the chain of causes matches: nothing is
+ * wrong with a checkpoint that cannot be opened for want of descriptors, or because the disk fails.
  */
-const CODES: readonly (readonly [RegExp, number])[] = [
+const SYSTEM_CODES: Codes = [
   [/^(EMFILE|ENFILE|ENOMEM|ENOSPC|EDQUOT)$/, EXIT.resources],
   [/^ERR_\w+_WRITE$/, EXIT.failure],
-  [/^EIO$/, EXIT.read],
+  [/^EIO$/, EXIT.read]
+]
+
+/** Then the outermost error that is here: it knows what its cause was about. */
+const CODES: Codes = [
   [/^ERR_USAGE$|^ERR_ISA_UNSUPPORTED$|^ERR_URING_(DIRECT|BACKEND)$/, EXIT.usage],
   [/^ERR_CHAT_FILE$|^ERR_TRACE_FILE$|^ERR_MOE_CACHE_TOO_FEW_SLOTS$/, EXIT.usage],
   [/^ERR_K3_(OPTION|CACHE_SLOTS|REQUEST|SAMPLER|TOKEN_ID|CONTEXT_FULL|NO_TOKENIZER|SCHEMA)$/, EXIT.usage],
@@ -46,8 +52,13 @@ const CODES: readonly (readonly [RegExp, number])[] = [
 export const exitCodeOf = (error: unknown): number => {
   const codes: string[] = []
   for (let at = error; at instanceof Error; at = at.cause) codes.push(codeOf(at) ?? '')
-  const known = CODES.find(([pattern]) => codes.some((code) => pattern.test(code)))
-  return known === undefined ? EXIT.failure : known[1]
+  const system = SYSTEM_CODES.find(([pattern]) => codes.some((code) => pattern.test(code)))
+  if (system !== undefined) return system[1]
+  for (const code of codes) {
+    const known = CODES.find(([pattern]) => pattern.test(code))
+    if (known !== undefined) return known[1]
+  }
+  return EXIT.failure
 }
 
 /** The stable code of an error, null when it has none. */

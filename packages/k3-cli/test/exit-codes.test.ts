@@ -51,6 +51,11 @@ describe('exitCodeOf', () => {
       expect(exitCodeOf(coded(code, coded(lacking)))).toBe(EXIT.resources)
   })
 
+  test('lets the outermost error say what its cause was about', () => {
+    expect(exitCodeOf(coded('ERR_K3_CONFIG_JSON', coded('ERR_USAGE')))).toBe(EXIT.checkpoint)
+    expect(exitCodeOf(coded('ERR_USAGE', coded('ERR_K3_CONFIG_JSON')))).toBe(EXIT.usage)
+  })
+
   test('takes a disk that fails for what it is', () => {
     expect(exitCodeOf(coded('ERR_SAFETENSORS_IO', coded('EIO')))).toBe(EXIT.read)
     expect(exitCodeOf(coded('ERR_SAFETENSORS_IO', coded('ENOENT')))).toBe(EXIT.checkpoint)
