@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { poisoned, sameBits } from '../../native-kit/test-kit/arrays.js'
 import { createKda, KdaState, supportedIsas } from '../src/index.js'
@@ -41,6 +44,24 @@ describe('a state', () => {
       expect(recurrence.reduce((sum, x) => sum + x, 0)).toBe(3)
       if (native().hugeFloats(2 ** 19) !== undefined) expect(recurrence.byteOffset).toBe(0)
     }
+  })
+
+  it('of 2 MiB and more gives its memory back when nobody has it any more', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect: () => void = runInNewContext('gc')
+    const wide = shapeOf(8, 256, 4)
+    const state = createKda(wide, parametersOf(wide)).createState()
+    const copies = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        state.copy()
+        collect()
+        await setImmediate() // the engine frees buffers of others between turns of the event loop
+      }
+    }
+    await copies(2)
+    const before = process.memoryUsage.rss()
+    await copies(64)
+    expect(process.memoryUsage.rss() - before).toBeLessThan(64 * 2 ** 20)
   })
 
   it('keeps the last inputs of the convolutions, oldest first', () => {

@@ -51,7 +51,8 @@ struct Kernels {
   void (*exp)(const float* x, float* out, size_t begin, size_t end);
   void (*sigmoid)(const float* x, float* out, size_t begin, size_t end);
   void (*tanh)(const float* x, float* out, size_t begin, size_t end);
-  // the sum of words[begin .. end), whole groups of 64, read as one stream or as four side by side; and what `steps` rounds of multiply-adds come to
+  // the sum of words[begin .. end), whole groups of 64, read as one stream or as four side by side; and what `steps` rounds
+  // of multiply-adds come to
   uint32_t (*read_one)(const uint32_t* words, size_t begin, size_t end);
   uint32_t (*read_four)(const uint32_t* words, size_t begin, size_t end);
   float (*multiply_add)(size_t steps, float factor, uint64_t* operations);

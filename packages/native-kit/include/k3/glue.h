@@ -5,6 +5,7 @@
 #include <napi.h>
 #if !defined(_WIN32)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <memory>
@@ -87,7 +88,8 @@ inline Napi::Value huge_floats(const Napi::CallbackInfo& info) {
   constexpr double kHuge = 2 << 20, kMost = 4294963200.0;  // typed arrays above that are not for every engine
   const double wanted = info[0].As<Napi::Number>().DoubleValue() * sizeof(float);
   if (!(wanted >= kHuge && wanted <= kMost)) return env.Undefined();
-  const size_t huge = (size_t)kHuge, bytes = (size_t)wanted, mapped = (bytes + 4095) / 4096 * 4096;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);  // 64 KiB on some arm64 systems, where munmap takes no less
+  const size_t huge = (size_t)kHuge, bytes = (size_t)wanted, mapped = (bytes + page - 1) / page * page;
   void* whole = mmap(nullptr, mapped + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (whole == MAP_FAILED) return env.Undefined();
   uint8_t* const start = static_cast<uint8_t*>(whole);

@@ -66,8 +66,8 @@ class PoolRef {
   K3Pool* pool_ = nullptr;
 };
 
-// How many rows of `items` matrices of so many a thread takes at once: few enough that each gets some 16 blocks, but
-// `least`, and 128 where there are plenty. `least` is 128 halved some times.
+// How many rows a thread takes at once, of `items` matrices with `rows` rows each: 128, or so few that there are 16 blocks
+// for each thread, but no fewer than `least`, which is 128 halved any number of times.
 inline size_t block_rows(size_t items, size_t rows, size_t least, uint32_t threads) {
   size_t step = 128;
   while (step > least && items * ((rows + step - 1) / step) < 16 * (size_t)threads) step /= 2;
