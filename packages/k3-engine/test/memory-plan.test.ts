@@ -180,6 +180,18 @@ describe('planMemory refuses', () => {
     expect(plan('max').budget.bytes).toBe(6e9 - 128e6)
   })
 
+  it('a budget just short of what works or just above what there is, in figures that differ', () => {
+    const { smallestBytes } = planOf({ ram: 8e9 })
+    const [short, works] = refusalOf({ ram: smallestBytes - 1 })
+      .message.match(/[\d.]+(?= GB)/g)!
+      .map(Number)
+    expect(short).toBeLessThan(works!)
+    const laptop = { ...machine, usable: { bytes: 7_999_999_999, source: 'MemAvailable' } }
+    expect(() => planMemory(released, laptop, { ...openRequest(released), threads: 2, ram: 8e9 })).toThrow(
+      /8\.000 GB \(as given\) is more than .* 7\.999 GB by MemAvailable/
+    )
+  })
+
   it('slots and a budget that contradict each other', () => {
     const { code, need } = refusalOf({ ram: 8e9, cacheSlots: 5000 })
     expect(code).toBe('ERR_K3_MEMORY')

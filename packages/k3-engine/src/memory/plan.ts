@@ -137,14 +137,19 @@ const smallestBudget = (needs: (bytes: number) => number): number => {
 const refuseBudget = ({ bytes, reason }: Budget, { usable }: Machine, smallest: number): void => {
   if (bytes > usable.bytes) {
     const message =
-      `a budget of ${inGB(bytes)} (${reason}) is more than this machine can give now, ${inGB(usable.bytes)} by ` +
-      `${usable.source}; the smallest that works is ${inGB(smallest)}`
+      `a budget of ${inGB(bytes)} (${reason}) is more than this machine can give now, ` +
+      `${inGB(usable.bytes, Math.floor)} by ${usable.source}; the smallest that works is ${inGB(smallest)}`
     throw new K3Error('ERR_K3_MEMORY', message, { field: 'ram', have: bytes, need: smallest })
   }
   if (bytes >= smallest) return
-  const message = `a budget of ${inGB(bytes)} (${reason}) is too small for what was asked; the smallest that works is ${inGB(smallest)}`
+  const message =
+    `a budget of ${inGB(bytes, Math.floor)} (${reason}) is too small for what was asked; ` +
+    `the smallest that works is ${inGB(smallest)}`
   throw new K3Error('ERR_K3_MEMORY', message, { field: 'ram', have: bytes, need: smallest })
 }
 
-/** Rounded up, so that what is named works when it is asked for: `3.913 GB`. */
-const inGB = (bytes: number): string => `${(Math.ceil(bytes / 1e6) / 1e3).toFixed(3)} GB`
+/**
+ * Like `3.913 GB`. Rounded up, so that what is named works when it is asked for; down where it is what does not suffice, or
+ * the two could read the same.
+ */
+const inGB = (bytes: number, round = Math.ceil): string => `${(round(bytes / 1e6) / 1e3).toFixed(3)} GB`
