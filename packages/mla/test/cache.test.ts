@@ -55,6 +55,16 @@ describe('a cache', () => {
     expect(cache.rows).toBe(rows)
   })
 
+  it('keeps its rows when it grows beyond 2 MiB, and lies on memory of its own there', () => {
+    const cache = mla.createCache()
+    feed(cache, 0, 40)
+    cache.reserve(22_000) // 2.1 MB
+    expect(cache.rows.slice(40 * row).every((x) => x === 0)).toBe(true)
+    if (native().hugeFloats(2 ** 19) !== undefined) expect(cache.rows.byteOffset).toBe(0)
+    feed(cache, 40, 40)
+    expect(sameBits(usedRows(cache), usedRows(run(sequence, [80], {}).cache))).toBe(true)
+  })
+
   it('starts its rows at the border of a cache line, and so does its copy', () => {
     const cache = mla.createCache()
     feed(cache, 0, 50)
