@@ -158,6 +158,31 @@ describe('reads that are not needed any more', () => {
     source.close()
   })
 
+  it('are over when their batch has been aborted, so that none writes into a slot that is claimed again', async () => {
+    await using reader = openReader(checkpoint.files)
+    const over = new Set<number>()
+    const submit: Reader['submit'] = (reads, urgency) => {
+      const batch = reader.submit(reads, urgency)
+      const wait = (index: number) => {
+        try {
+          batch.wait(index)
+        } finally {
+          over.add(index)
+        }
+        if (index === 0) throw new UringError('ERR_URING_READ', 'a file cannot be read: EIO')
+      }
+      return { ...batch, wait, ended: (index) => batch.ended(index), giveUp: () => batch.giveUp() }
+    }
+    const drive = Object.assign(Object.create(reader) as Reader, { submit })
+    const source = new DiskExperts(checkpoint, drive, settings)
+    const batch = source.begin(2, Int32Array.of(1, 2, 3, 4), 1)
+    expect(() => drain(batch)).toThrow(/EIO/)
+    expect(over).toEqual(new Set([0]))
+    batch.abort()
+    expect(over).toEqual(new Set([0, 1, 2, 3]))
+    source.close()
+  })
+
   it('are read anew when they were predicted, given up, and chosen after all', async () => {
     await using reader = openReader(checkpoint.files)
     let isSlow = true
@@ -392,6 +417,18 @@ describe('a streamed model', () => {
       const running = codeOf(session.step(3))
       await model[Symbol.asyncDispose]()
       expect(['resolved', 'ERR_K3_DISPOSED']).toContain(await running)
+    }
+  })
+
+  it('is disposed in the middle of a pass, whose layer ends first', async () => {
+    for (const trunk of ['stream', 'resident'] as const) {
+      const model = await openModel(modelDir, { trunk, lookahead: 4, cacheSlots: 8 })
+      const layers: number[] = []
+      const running = codeOf(model.forward(prompt, { observe: ({ layer }) => layers.push(layer) }))
+      // the first layer gives the event loop a turn
+      await new Promise((resolve) => setImmediate(resolve))
+      await model[Symbol.asyncDispose]()
+      expect([await running, layers]).toEqual(['ERR_K3_DISPOSED', [0, 1]])
     }
   })
 
