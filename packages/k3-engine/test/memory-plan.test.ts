@@ -61,6 +61,14 @@ describe('planMemory for the released model', () => {
     expect(planOf({ ram: Math.round(named * 1e9) }).trunk.mode).toBe('stream')
   })
 
+  it('names what is needed even when no budget there is has it', () => {
+    for (const prefixCacheBytes of [4e15, Number.MAX_SAFE_INTEGER]) {
+      const { code, need } = refusalOf({ ram: 3e15, prefixCacheBytes })
+      expect(code).toBe('ERR_K3_MEMORY')
+      expect(need).toBeGreaterThan(prefixCacheBytes + 4e9)
+    }
+  })
+
   it('streams what does not fit, and pins what does', () => {
     const plan = planOf({ ram: 'desktop' })
     const { mode, pinnedLayers, ringLayers, headRows } = plan.trunk

@@ -125,13 +125,14 @@ const ROUNDING = 16
 
 /** The least number of bytes from which on a budget covers its own needs, which grow more slowly than it. */
 const smallestBudget = (needs: (bytes: number) => number): number => {
-  let [low, high] = [0, Number.MAX_SAFE_INTEGER / 4]
+  let [low, high] = [0, Number.MAX_SAFE_INTEGER]
   while (low < high) {
-    const middle = Math.floor((low + high) / 2)
+    const middle = low + Math.floor((high - low) / 2)
     if (needs(middle) <= middle) high = middle
     else low = middle + 1
   }
-  return low + ROUNDING
+  // what no budget covers is named as it is, beyond them all
+  return Math.max(low, needs(low)) + ROUNDING
 }
 
 const refuseBudget = ({ bytes, reason }: Budget, { usable }: Machine, smallest: number): void => {
