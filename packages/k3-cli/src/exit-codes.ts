@@ -6,6 +6,7 @@ export const EXIT = {
   checkpoint: 3,
   resources: 4,
   read: 5,
+  hungUp: 129,
   interrupted: 130,
   terminated: 143
 } as const
@@ -18,6 +19,7 @@ Exit codes:
   3    checkpoint missing or invalid
   4    not enough memory, disk or descriptors
   5    a read failed, or a shard changed during the run
+  129  the terminal was closed
   130  interrupted (Ctrl-C)
   143  terminated`
 

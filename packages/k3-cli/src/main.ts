@@ -13,6 +13,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.stderr.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.exit(exitCodeOf(error))
 })
+// by exit(), so that nothing half-written stays
 process.on('SIGTERM', () => process.exit(EXIT.terminated))
+process.on('SIGHUP', () => process.exit(EXIT.hungUp))
 
 process.exitCode = await runCommandLine(process.argv.slice(2), processTerminal())

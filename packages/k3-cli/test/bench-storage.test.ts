@@ -278,7 +278,11 @@ describe('the fixture', () => {
     expect([exitCodeOf(failure), readdirSync(dir)]).toEqual([4, ['another']])
   })
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('is removed after %s', async (signal) => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129]
+  ] as const)('is removed after %s', async (signal, expected) => {
     const dir = scratchFolder()
     const child = startK3(['bench', 'storage', '--dir', dir, '--gb', '1.2'])
     const end = once(child, 'close')
@@ -286,7 +290,7 @@ describe('the fixture', () => {
     while (!isWriting()) await new Promise((resolve) => setTimeout(resolve, 2))
     child.kill(signal)
     const [code] = await end
-    expect([code, readdirSync(dir)]).toEqual([signal === 'SIGINT' ? 130 : 143, []])
+    expect([code, readdirSync(dir)]).toEqual([expected, []])
   })
 
   test('is removed when reading is stopped', async () => {

@@ -17,7 +17,7 @@ export interface RunControl {
   readonly progress: (line: string) => void
 }
 
-/** A file of known bytes that goes away with this object, and with the process: at its end, after Ctrl-C and SIGTERM. */
+/** A file of known bytes that goes away with this object, and with a process that ends, SIGKILL and SIGQUIT apart. */
 export class Fixture implements Disposable {
   readonly file: string
   readonly pattern = new Pattern()
