@@ -60,8 +60,7 @@ const memoryBytes = (sizes: BenchSizes): number =>
 const run = async (flags: KernelFlags, sizes: BenchSizes, output: Output): Promise<void> => {
   const { isa, seconds, csv, json } = flags
   const threads = flags.threads === undefined ? availableParallelism() : flags.threads
-  using file = csv === undefined ? null : openCsv(csv)
-  using _ = file === null ? null : removedOnInterrupt(file)
+  using file = csv === undefined ? null : new CsvFile(csv)
   if (threads > availableParallelism())
     output.note(
       `k3: ${threads} threads share ${availableParallelism()} CPUs; this measures how they wait for each other`
@@ -75,21 +74,30 @@ const run = async (flags: KernelFlags, sizes: BenchSizes, output: Output): Promi
   else output.json(report)
 }
 
-/** Before the minutes of measuring, which would be lost. */
-const openCsv = (path: string): WholeFile => {
-  try {
-    return new WholeFile(path)
-  } catch (cause) {
-    throw new BenchError('ERR_BENCH_WRITE', (cause as Error).message, { cause })
-  }
-}
-
-/** Ctrl-C ends the process as it does without a handler, after what is there of the file is gone. */
-const removedOnInterrupt = (file: WholeFile): Disposable => {
-  const end = () => {
-    file[Symbol.dispose]()
+/** Opened before the minutes of measuring, which would be lost; Ctrl-C ends the process as always, and leaves none of it. */
+class CsvFile implements Disposable {
+  #file: WholeFile | null = null
+  readonly #end = (): void => {
+    this.#file?.[Symbol.dispose]()
     process.kill(process.pid, 'SIGINT')
   }
-  process.once('SIGINT', end)
-  return { [Symbol.dispose]: () => void process.off('SIGINT', end) }
+
+  constructor(path: string) {
+    process.once('SIGINT', this.#end) // before there is a file that a Ctrl-C could leave
+    try {
+      this.#file = new WholeFile(path)
+    } catch (cause) {
+      this[Symbol.dispose]()
+      throw new BenchError('ERR_BENCH_WRITE', (cause as Error).message, { cause })
+    }
+  }
+
+  write(rows: string): void {
+    this.#file?.write(rows)
+  }
+
+  [Symbol.dispose](): void {
+    process.off('SIGINT', this.#end)
+    this.#file?.[Symbol.dispose]()
+  }
 }
