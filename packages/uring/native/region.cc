@@ -164,6 +164,9 @@ int Region::discard(uint64_t offset, uint64_t count) {
 void Region::close() {
   if (closed_) return;
   closed_ = true;
+  // a mapping needs no descriptor, and views may keep it until they are collected
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
   drop_user(this);
 }
 
@@ -194,8 +197,6 @@ void Region::unmap() {
     if (auto watcher = weak.lock()) watcher->region_ends(this);
   watchers_.clear();
   munmap(data, round_up(bytes, page_bytes()));
-  if (file_ >= 0) ::close(file_);
-  file_ = -1;
   data = nullptr;
   bytes = 0;
 }

@@ -1,5 +1,13 @@
 import { constants } from 'node:buffer'
-import { appendFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync
+} from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { allocRegion, mapReadOnly, openReader, UringError } from '../src/index.js'
@@ -123,6 +131,20 @@ describe('Region.view', () => {
     region.close()
     expect(Buffer.compare(view, content)).toBe(0)
   })
+
+  it.skipIf(!existsSync('/proc/self/fd'))(
+    'lets go of its descriptor when it is closed, not when its views are (needs /proc)',
+    () => {
+      const descriptors = () => readdirSync('/proc/self/fd').length
+      const before = descriptors()
+      const region = mapReadOnly(file)
+      const view = region.view(0, content.length)
+      expect(descriptors()).toBe(before + 1)
+      region.close()
+      expect(descriptors()).toBe(before)
+      expect(view[0]).toBe(content[0])
+    }
+  )
 })
 
 describe('Region.close', () => {
