@@ -107,7 +107,8 @@ describe('k3 bench decode', { timeout: 60_000 }, () => {
   test.each([
     [['--tokens', '0'], 2, /tokens.*at least 1/],
     [['--prompt-tokens', '1e3'], 2, /prompt-tokens.*whole number/],
-    [['--prompt-tokens', '40', '--context', '32'], 2, /\[ERR_K3_CONTEXT_FULL\]/],
+    [['--prompt-tokens', '40', '--context', '32'], 2, /context has room for 32.*\[ERR_USAGE\]/],
+    [['--tokens', '999999999'], 2, /are \d+, the context has room for \d+.*\[ERR_USAGE\]/],
     [['--model', '/nowhere/at/all'], 3, /\[ERR_K3_CONFIG_FILE\]/],
     [['--seconds', '3'], 2, /unknown option '--seconds'/]
   ])('refuses %j', async (args, code, message) => {

@@ -3,6 +3,7 @@ import type { Model, Span } from '@k3/engine'
 import { createPool, type TaskPool } from '@k3/task-pool'
 import { allocRegion } from '@k3/uring'
 import { createMachineProbe } from '@k3/vector-ops'
+import { UsageError } from '../usage-error.js'
 import { BlockTimes } from './block-times.js'
 import type { Isa } from './isa.js'
 import { READ_STREAMS } from './measure.js'
@@ -89,6 +90,7 @@ export class DecodeBench {
     progress: (line: string) => void
   ): Promise<DecodeRun> {
     const warmUpTokens = Math.ceil(WARM_UP_LAYERS / layers)
+    refuseLongRun(promptTokens + warmUpTokens + tokens, model.contextTokens)
     const bytes = tokenBytes(model.config, layers, promptTokens + warmUpTokens + tokens / 2)
     const times = new BlockTimes(bytes)
     this.#times = times
@@ -121,6 +123,14 @@ export class DecodeBench {
     const prefill = [first, again] as const
     return { bytes, prefill, warmUpTokens, tokens: seconds, mean: meanOf(splits), bytesReadPerToken }
   }
+}
+
+/** Before the first token, not when the context is full, which may be hours later. */
+const refuseLongRun = (tokens: number, contextTokens: number): void => {
+  if (tokens <= contextTokens) return
+  throw new UsageError(
+    `prompt, warm-up and measured tokens are ${tokens}, the context has room for ${contextTokens}: see --tokens and --context`
+  )
 }
 
 const bytesRead = ({ traffic }: Model): number => traffic.bytesRead + traffic.trunkBytesRead
