@@ -45,14 +45,24 @@ describe.each(modesFor(file))('a reader with $backend, direct $direct', ({ backe
   it('does not read what is given up, and says so', async () => {
     await withReader([file], { backend, direct, depth: 1 }, async (reader) => {
       using region = allocRegion(2 ** 26)
-      const first = reader.submit([whole(region)])
-      const second = reader.submit([whole(region, 2 ** 25)], 1)
-      second.giveUp()
-      expect(() => second.wait(0)).toThrow(code('ERR_URING_GIVEN_UP'))
-      expect(second.ended(0)).toBe(true)
-      first.wait(0)
-      first.giveUp()
-      first.wait(0)
+      const inTime = () => {
+        const first = reader.submit([whole(region)])
+        const second = reader.submit([whole(region, 2 ** 25)], 1)
+        second.giveUp()
+        const wasInTime = !first.ended(0)
+        if (wasInTime) {
+          expect(() => second.wait(0)).toThrow(code('ERR_URING_GIVEN_UP'))
+          expect(second.ended(0)).toBe(true)
+        }
+        first.wait(0)
+        first.giveUp()
+        first.wait(0)
+        return wasInTime
+      }
+      // as above: a thread that was kept until the first batch was over gave nothing up
+      let tries = 0
+      while (!inTime() && tries < 50) tries++
+      expect(tries).toBeLessThan(50)
       expect(Buffer.compare(region.view(0, bytes), content)).toBe(0)
     })
   })
