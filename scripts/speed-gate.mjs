@@ -126,7 +126,7 @@ const cases = [
   ['mxfp4 matrix, int8, 16 columns', mxfp4, matrix(16, 'int8'), 14, 14],
   ['mxfp4 experts', mxfp4, experts('exact'), 10, 14],
   ['mxfp4 experts, int8', mxfp4, experts('int8'), 10, 10],
-  ['mxfp4 combine', mxfp4, combine, 5, 3],
+  ['mxfp4 combine', mxfp4, combine, 3, 3],
   ['kda, 1 token', kda, delta(1), 8, 16],
   ['kda, 8 tokens', kda, delta(8), 18, 18],
   ['mla, 1 token', mla, latent(1), 16, 16],
