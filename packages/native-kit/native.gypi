@@ -5,8 +5,10 @@
     "emulate_avx512%": "<(emulate_avx512)",
     "avx2_flags": ["-mavx2", "-mfma"],
     "conditions": [
-      ["emulate_avx512==1", { "avx512_flags": ["-mavx2", "-mfma"] },
-                            { "avx512_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma"] }]
+      ["emulate_avx512==1", { "avx512_flags": ["-mavx2", "-mfma"], "avx512vnni_flags": ["-mavx2", "-mfma"] }, {
+        "avx512_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma"],
+        "avx512vnni_flags": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vnni", "-mavx2", "-mfma"]
+      }]
     ]
   },
   "target_defaults": {

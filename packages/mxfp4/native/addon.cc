@@ -23,10 +23,14 @@ size_t stride_of(const Products& products, size_t columns) {
   return (columns + kChunk - 1) / kChunk * products.chunk_floats + 16;
 }
 
-// the products of an instruction set for exact or 8-bit activations
-const Products& products_of(const Napi::Value& isa, const Napi::Value& int8) {
-  const Kernels* kernels = mxfp4::kernels[read_isa(isa)];
-  return int8.As<Napi::Boolean>().Value() ? kernels->int8 : kernels->exact;
+// The products of an instruction set for exact (0) or 8-bit activations (1), or the latter as on a CPU without VNNI (2).
+const Products& products_of(const Napi::Value& isa, const Napi::Value& activations) {
+  const int32_t form = activations.As<Napi::Number>().Int32Value();
+  const Isa set = read_isa(isa);
+#if defined(__x86_64__)
+  if (form == 1 && set == Isa::avx512 && avx512_has_vnni()) return int8_vnni;
+#endif
+  return form ? mxfp4::kernels[set]->int8 : mxfp4::kernels[set]->exact;
 }
 
 // work(item, begin, end) over rows [0, rows) of every item, handed out in blocks. False: the pool is closed.
@@ -68,7 +72,7 @@ struct Matrix {
   Scratch scratch;
 };
 
-// createMatrix(codes, offset, scales, offset, rows, columns, pool, isa, int8): handle
+// createMatrix(codes, offset, scales, offset, rows, columns, pool, isa, activations): handle
 Napi::Value create_matrix(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Matrix>();
   if (!Bytes::read(info[0], whole(info[1]), &op->codes)) return info.Env().Undefined();
@@ -144,7 +148,7 @@ struct Work {
   }
 };
 
-// createExperts(region, offset, [latent, inner], [beta, linearBeta], [codes and scales of w1, w2, w3], pool, isa, int8):
+// createExperts(region, offset, [latent, inner], [beta, linearBeta], [codes and scales of w1, w2, w3], pool, isa, activations):
 // handle
 Napi::Value create_experts(const Napi::CallbackInfo& info) {
   auto op = std::make_unique<Experts>();

@@ -3,6 +3,8 @@
 // is an unsigned byte, so a lane's eight products are one sum of bytes times bytes, exact in 32 bits in any order; `start`
 // takes the 12 sum q away again. Then p = (float)sum * half the scale of x, acc = fma(p, scale of W, acc), and the fixed tree.
 // Passes: W once for kFew vectors (from cache after the first of them), x from cache.
+#include <k3/math.h>
+
 #include "matmul.h"
 
 namespace {

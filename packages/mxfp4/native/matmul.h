@@ -46,5 +46,8 @@ struct Kernels {
 };
 
 K3_ISA_TABLE(Kernels, kernels);
+#if defined(__x86_64__)
+extern const Products int8_vnni;  // instead of the int8 of kernels_avx512 where the CPU has AVX-512 VNNI; the same bits
+#endif
 
 }  // namespace k3::mxfp4

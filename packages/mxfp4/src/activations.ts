@@ -12,12 +12,18 @@ export interface ProductOptions extends NativeOptions {
   readonly activations?: Activations
 }
 
+/** For tests. `vnni: false`: int8 activations are multiplied as on a CPU that has AVX-512 without VNNI. */
+export interface TestedOptions extends ProductOptions {
+  readonly vnni?: boolean
+}
+
 /**
- * Whether the activations are 8-bit.
+ * The number C++ knows the activations by.
  * @throws ERR_MXFP4_ACTIVATIONS for anything but the two names
  */
-export const isInt8 = ({ activations = 'exact' }: ProductOptions): boolean => {
-  if (activations === 'exact' || activations === 'int8') return activations === 'int8'
+export const resolveActivations = ({ activations = 'exact', vnni = true }: TestedOptions): number => {
+  if (activations === 'exact') return 0
+  if (activations === 'int8') return vnni ? 1 : 2
   throw new Mxfp4Error(
     'ERR_MXFP4_ACTIVATIONS',
     `activations must be 'exact' or 'int8', got ${String(activations)}`

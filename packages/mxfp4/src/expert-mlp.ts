@@ -1,5 +1,5 @@
 import { aboveZero, apart, atLeast, count, poolHandle, type Region, resolveIsa } from '@k3/native-kit'
-import { isInt8, type ProductOptions } from './activations.js'
+import { type ProductOptions, resolveActivations } from './activations.js'
 import { noMemory, rangeError } from './errors.js'
 import { checkBatch, type ExpertBatch, largestIndex } from './expert-batch.js'
 import { bindRegion, type ExpertLayout, expertBytes, scaleTensors } from './expert-layout.js'
@@ -123,7 +123,7 @@ const bind = (spec: ExpertSpec, source: [object, number], options: ExpertOptions
     Float64Array.of(w1Packed, w1Scale, w2Packed, w2Scale, w3Packed, w3Scale),
     poolHandle(pool),
     resolveIsa(isa, supportedIsas()),
-    isInt8(options)
+    resolveActivations(options)
   )
   if (limits !== undefined) {
     count('limits.tokens', limits.tokens, 1)

@@ -1,5 +1,5 @@
 import { apart, atLeast, count, poolHandle, resolveIsa, type Weights, weightBytes } from '@k3/native-kit'
-import { isInt8, type ProductOptions } from './activations.js'
+import { type ProductOptions, resolveActivations } from './activations.js'
 import { noMemory } from './errors.js'
 import { native, supportedIsas } from './native.js'
 import { checkShape, groupSize, refuseNan, type Shape } from './shape.js'
@@ -38,8 +38,9 @@ export const createMatrix = (spec: MatrixSpec, options: ProductOptions = {}): Ma
   const scales = weightBytes('scales', spec.scales, (rows * cols) / groupSize)
   refuseNan('scales', scales, rows, cols / groupSize)
   const isa = resolveIsa(options.isa, supportedIsas())
-  const int8 = isInt8(options)
-  const handle = native().createMatrix(...codes, ...scales, rows, cols, poolHandle(options.pool), isa, int8)
+  const activations = resolveActivations(options)
+  const pool = poolHandle(options.pool)
+  const handle = native().createMatrix(...codes, ...scales, rows, cols, pool, isa, activations)
   const apply = (x: Float32Array, out: Float32Array, tokens: number) => {
     count('tokens', tokens, 0)
     atLeast('x', x, tokens * cols)

@@ -11,7 +11,7 @@ interface Native {
     cols: number,
     pool: object | undefined,
     isa: number,
-    int8: boolean
+    activations: number
   ): object
   /** false: no memory for the scratch */
   applyMatrix(handle: object, x: Float32Array, out: Float32Array, tokens: number): boolean
@@ -23,7 +23,7 @@ interface Native {
     offsets: Float64Array,
     pool: object | undefined,
     isa: number,
-    int8: boolean
+    activations: number
   ): object
   reserveExperts(handle: object, tokens: number, pairs: number): boolean
   applyExperts(

@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { bitsOf, poisoned } from '../../native-kit/test-kit/arrays.js'
 import { deviation } from '../../native-kit/test-kit/goldens.js'
+import type { TestedOptions } from '../src/activations.js'
 import { createExpertMlp, createMatrix, decode, supportedIsas } from '../src/index.js'
 import { expert, inEightBits, matvecExact } from '../src/reference.js'
 import { firstDifference, misaligned, pools, randomMatrix, randomNumbers } from './arrays.js'
 import { batchOf, betas, latents, randomExperts } from './experts.js'
 import { dotInt8 } from './lane-order.js'
 
-const activations = 'int8'
+const activations = 'int8' as const
 const tokenCounts = [1, 2, 3, 4, 5, 7, 64, 65]
 const parallel = pools()
+/** Every instruction set, and AVX-512 once more as on a CPU without VNNI. */
+const variants: { name: string; options: TestedOptions }[] = supportedIsas().flatMap((isa) => {
+  const whole = { name: isa, options: { isa, activations } }
+  if (isa !== 'avx512') return [whole]
+  return [whole, { name: 'avx512 without VNNI', options: { ...whole.options, vnni: false } }]
+})
 type Matrix = ReturnType<typeof randomMatrix>
 
 /** W x in the order of docs/NUMERICS.md, by the test's own arithmetic. */
@@ -33,7 +40,7 @@ const oneByOne = (spec: Matrix, x: Float32Array, tokens: number): Float32Array =
   return out
 }
 
-describe.each(supportedIsas())('int8 activations on %s', (isa) => {
+describe.each(variants)('int8 activations on $name', ({ options }) => {
   it.each([
     [1, 32],
     [3, 64],
@@ -51,8 +58,7 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
     expect(bitsOf(want.subarray(0, 3 * rows))).toEqual(bitsOf(documented(spec, x, 3)))
     for (const { name, pool } of parallel) {
       const matrix = createMatrix(name === 'no pool' ? spec : shifted, {
-        isa,
-        activations,
+        ...options,
         ...(pool && { pool })
       })
       for (const tokens of tokenCounts) {
@@ -68,7 +74,7 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
     const spec = randomMatrix(40, 3072, 77)
     const x = randomNumbers(3072, 78)
     const out = poisoned(40)
-    createMatrix(spec, { isa, activations }).apply(x, out, 1)
+    createMatrix(spec, options).apply(x, out, 1)
     expect(deviation(out, matvecExact(spec, inEightBits(x))).relativeL2).toBeLessThan(1e-6)
     const { relativeL2 } = deviation(out, matvecExact(spec, x))
     expect(relativeL2).toBeLessThan(0.01)
@@ -82,15 +88,34 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
     const spec = { packed, scales, rows, cols: 32 }
     const x = Float32Array.from({ length: 32 }, (_, c) => (c % 2 === 0 ? 127 : -1) * 2 ** -9)
     const out = poisoned(rows)
-    createMatrix(spec, { isa, activations }).apply(x, out, 1)
+    createMatrix(spec, options).apply(x, out, 1)
     expect(bitsOf(out)).toEqual(bitsOf(documented(spec, x, 1)))
+  })
+
+  it('sum the largest integers without saturating', () => {
+    const cols = 3584
+    const signs = [0, 1, 2, 3]
+    const sign = (of: number, column: number) => ((of >> (column & 1)) & 1 ? -1 : 1)
+    // rows of 6 and -6, inputs of 127 steps: even and odd columns with every pair of signs
+    const packed = Uint8Array.from(
+      { length: 2 * cols },
+      (_, i) => [0x77, 0x7f, 0xf7, 0xff][((2 * i) / cols) | 0]!
+    )
+    const scales = new Uint8Array(cols / 8).fill(127)
+    const x = Float32Array.from({ length: 4 * cols }, (_, i) => 127 * sign((i / cols) | 0, i))
+    const out = poisoned(16)
+    createMatrix({ packed, scales, rows: 4, cols }, options).apply(x, out, 4)
+    const want = signs.flatMap((t) =>
+      signs.map((r) => ((sign(t, 0) * sign(r, 0) + sign(t, 1) * sign(r, 1)) * 6 * 127 * cols) / 2)
+    )
+    expect([...out]).toEqual(want)
   })
 
   it('keep the ends of the range: zeros, the smallest and the largest numbers', () => {
     const spec = { ...randomMatrix(3, 64, 9), packed: new Uint8Array(96).fill(0x22) }
     const rows = (x: Float32Array) => {
       const out = poisoned(3)
-      createMatrix({ ...spec, scales: new Uint8Array(6).fill(120) }, { isa, activations }).apply(x, out, 1)
+      createMatrix({ ...spec, scales: new Uint8Array(6).fill(120) }, options).apply(x, out, 1)
       return [...out]
     }
     expect(rows(new Float32Array(64))).toEqual([0, 0, 0])
@@ -107,7 +132,7 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
     const x = new Float32Array(128).fill(1)
     x[70] = bad
     const out = poisoned(6)
-    createMatrix(spec, { isa, activations }).apply(x, out, 2)
+    createMatrix(spec, options).apply(x, out, 2)
     expect([...out].map(Number.isNaN)).toEqual([false, false, false, true, true, true])
   })
 
@@ -132,7 +157,7 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
       }
     for (const { name, pool } of parallel) {
       const out = poisoned(want.length + 1)
-      createExpertMlp(spec, region, { isa, activations, ...(pool && { pool }) }).apply(z, batch, out)
+      createExpertMlp(spec, region, { ...options, ...(pool && { pool }) }).apply(z, batch, out)
       expect(firstDifference(out, want), name).toBe(-1)
       expect(out[want.length]).toBeNaN()
     }
@@ -152,7 +177,7 @@ describe.each(supportedIsas())('int8 activations on %s', (isa) => {
     const w3 = matrix(w3Packed, w3Scale, 160, 96)
     const z = latents(1, 96, 32)
     const out = poisoned(96)
-    createExpertMlp(spec, region, { isa, activations }).apply(z, batchOf(bases, [1], 1), out)
+    createExpertMlp(spec, region, options).apply(z, batchOf(bases, [1], 1), out)
     const { relativeL2 } = deviation(out, expert([w1, w2, w3], z, betas.beta, betas.linearBeta))
     expect(relativeL2).toBeLessThan(0.02)
     expect(relativeL2).toBeGreaterThan(1e-4)

@@ -30,6 +30,16 @@ inline bool x86_has(bool want_avx512) {
 #endif
   return (lo & ymm) == ymm && (b & avx2);
 }
+
+// AVX-512 VNNI, which not every CPU with AVX-512 has. The system saves nothing more for it.
+inline bool avx512_has_vnni() {
+#ifdef K3_EMULATE_AVX512
+  return true;
+#else
+  unsigned a, b, c, d;
+  return x86_has(true) && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11);
+#endif
+}
 #endif
 
 inline bool isa_supported(Isa isa) {

@@ -1,5 +1,6 @@
 // The 16 lanes as one 512-bit register (AVX-512 F, BW, DQ, VL). With K3_EMULATE_AVX512 the same intrinsics come from
-// SIMDe, so that a machine without AVX-512 can check this file (scripts/emulate-avx512).
+// SIMDe, so that a machine without AVX-512 can check this file (scripts/emulate-avx512). A stamp that defines K3_VNNI needs
+// AVX-512 VNNI too.
 #pragma once
 #ifdef K3_EMULATE_AVX512
 #include "avx512_emulation.h"
@@ -134,8 +135,14 @@ K3_INLINE u32x16 e2m1_bytes(u32x16 words, int odd) {
   const __m512i codes = odd ? _mm512_srli_epi16(words.v, 4) : words.v;
   return {_mm512_shuffle_epi8(values, _mm512_and_si512(codes, _mm512_set1_epi8(15)))};
 }
+#ifdef K3_VNNI
+K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
+  return {_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start.v, a.v, b.v), c.v, d.v)};
+}
+#else
 K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d) {
   const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(a.v, b.v), _mm512_maddubs_epi16(c.v, d.v));
   return {_mm512_add_epi32(start.v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))};
 }
+#endif
 K3_INLINE f32x16 to_float(u32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
