@@ -11,9 +11,10 @@ namespace {
 namespace int8 {
 using namespace k3::mxfp4;
 
-constexpr int kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows at a time for one vector
-constexpr int kFew = 4;                                         // vectors that share one decoding
-constexpr size_t kTokens = 32;                                  // vectors of a pass from gate and up to hidden
+constexpr bool kRoomy = kPartColumns * kPartLanes >= 96;  // a register holds all lanes and the register file many sums
+constexpr int kRows = kRoomy ? 4 : 1;                     // rows at a time for one vector
+constexpr int kFew = kRoomy ? 8 : 4;                      // vectors that share one decoding
+constexpr size_t kTokens = 32;                            // vectors of a pass from gate and up to hidden
 
 // 128 columns of x. Group g has the bytes 16g .. 16g+15 and the lanes 4g .. 4g+3; all zero beyond the columns.
 struct XChunk {

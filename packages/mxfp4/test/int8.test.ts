@@ -9,7 +9,7 @@ import { batchOf, betas, latents, randomExperts } from './experts.js'
 import { dotInt8 } from './lane-order.js'
 
 const activations = 'int8' as const
-const tokenCounts = [1, 2, 3, 4, 5, 7, 64, 65]
+const tokenCounts = [1, 2, 3, 4, 5, 6, 7, 8, 9, 64, 65]
 const parallel = pools()
 /** Every instruction set, and AVX-512 once more as on a CPU without VNNI. */
 const variants: { name: string; options: TestedOptions }[] = supportedIsas().flatMap((isa) => {
