@@ -51,9 +51,9 @@ export interface Sequence {
   readonly tokens: number
 }
 
-export const sequenceOf = (sizes: readonly number[], tokens: number): Sequence => {
+export const sequenceOf = (sizes: readonly number[], tokens: number, seed = 1): Sequence => {
   const shape = shapeOf(sizes)
-  return { shape, parameters: parametersOf(shape), inputs: inputsOf(shape, tokens), tokens }
+  return { shape, parameters: parametersOf(shape, seed), inputs: inputsOf(shape, tokens, seed + 9), tokens }
 }
 
 export interface Run {
