@@ -2,10 +2,12 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
+  cpSync,
   existsSync,
   openSync,
   readdirSync,
   readSync,
+  rmSync,
   statSync,
   writeFileSync,
   writeSync
@@ -21,7 +23,7 @@ import { Fixture } from '../src/bench/storage/fixture.js'
 import { measureStorage } from '../src/bench/storage/measure.js'
 import { Pattern } from '../src/bench/storage/pattern.js'
 import { STORAGE_ROWS } from '../src/bench/storage/rows.js'
-import { fixtureBytes, fixtureSource, ModelSource } from '../src/bench/storage/source.js'
+import { type ExpertSource, fixtureBytes, fixtureSource, ModelSource } from '../src/bench/storage/source.js'
 import { benchStorageCommand } from '../src/commands/bench-storage.js'
 import { exitCodeOf } from '../src/exit-codes.js'
 import { k3, k3Object, Sink, scratchFolder, startK3 } from './k3.js'
@@ -325,6 +327,19 @@ describe('the fixture', () => {
   })
 })
 
+test.each([0, 1, 2, 3])('byte %i of a word of the pattern does not repeat at any distance', (byte) => {
+  const bytes = Buffer.alloc(2 ** 23)
+  new Pattern().fill(bytes, 0)
+  for (let distance = 4; distance < bytes.length / 2; distance *= 2) {
+    let same = 0
+    for (let at = byte; at + distance < bytes.length; at += 4) {
+      if (bytes[at] === bytes[at + distance]) same++
+    }
+    // one of 256 by chance
+    expect([distance, same / ((bytes.length - distance) / 4) < 1 / 200]).toEqual([distance, true])
+  }
+})
+
 describe('bytes that are not those of the file', () => {
   const damaged = async (damage: (descriptor: number) => void) => {
     using fixture = await Fixture.write(scratchFolder(), fixtureBytes(5, small), control())
@@ -362,6 +377,33 @@ describe('bytes that are not those of the file', () => {
       code: 'ERR_BENCH_CORRUPT',
       message: expect.stringMatching(/byte 4096\d of/)
     })
+  })
+
+  test('are not found when the file is gone, which is named', async () => {
+    const gone = async (source: ExpertSource) => {
+      for (const file of source.files) rmSync(file)
+      const error = await measureStorage(source, control()).catch((error: Error) => error)
+      const message = expect.stringMatching(`^${source.files[0]} cannot be read any more: ENOENT`)
+      expect(error).toMatchObject({ code: 'ERR_BENCH_READ', message })
+      expect(exitCodeOf(error)).toBe(5)
+    }
+    using fixture = await Fixture.write(scratchFolder(), fixtureBytes(5, small), control())
+    await gone(fixtureSource(fixture, 5, small))
+    const dir = scratchFolder()
+    cpSync(modelDir, dir, { recursive: true })
+    await gone(new ModelSource(await openCheckpoint(dir), 4e9))
+  })
+
+  test('are not found in a checkpoint that goes away before the comparison', async () => {
+    const dir = scratchFolder()
+    cpSync(modelDir, dir, { recursive: true })
+    const model = new ModelSource(await openCheckpoint(dir), 4e9)
+    const range = model.batches[0]![0]!
+    model.check('pread', Buffer.alloc(range.length), range)
+    rmSync(model.files[range.file]!)
+    await expect(model.finish(control())).rejects.toThrow(
+      expect.objectContaining({ code: 'ERR_BENCH_READ', message: expect.stringContaining(dir) })
+    )
   })
 
   test('are found in a checkpoint', async () => {

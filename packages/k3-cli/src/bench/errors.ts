@@ -4,6 +4,7 @@ export type BenchErrorCode =
   | 'ERR_BENCH_MEMORY'
   | 'ERR_BENCH_WRITE'
   | 'ERR_BENCH_SPACE'
+  | 'ERR_BENCH_READ'
   | 'ERR_BENCH_CORRUPT'
 
 /** A benchmark that cannot be run, or whose result must not be believed. */

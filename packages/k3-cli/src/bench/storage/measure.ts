@@ -42,7 +42,7 @@ export interface RowResult {
 /**
  * Reads all batches of the source through every row, the rows taking turns, so that a slow moment hits them alike. Every
  * byte is held against the source outside the timed part, over memory that was poisoned before.
- * @throws ERR_BENCH_CORRUPT, what a reader throws, and the reason of the signal
+ * @throws ERR_BENCH_CORRUPT, ERR_BENCH_READ, what a reader throws, and the reason of the signal
  */
 export const measureStorage = async (source: ExpertSource, control: RunControl): Promise<RowResult[]> => {
   const readings = new Readings(source)

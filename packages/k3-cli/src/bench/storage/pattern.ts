@@ -32,12 +32,14 @@ export class Pattern {
   }
 }
 
-/** Of a generator that gives every word once before it repeats. */
+/** Every word is given once, and every bit of it depends on its whole place: no byte has a period of its own. */
 const randomWords = (count: number): Uint32Array => {
   const words = new Uint32Array(count)
-  for (let i = 0, state = 1; i < count; i++) {
-    state = Math.imul(state, 1664525) + 1013904223
-    words[i] = state
+  for (let i = 0; i < count; i++) {
+    let word = i + 1
+    word = Math.imul(word ^ (word >>> 16), 0x85ebca6b)
+    word = Math.imul(word ^ (word >>> 13), 0xc2b2ae35)
+    words[i] = word ^ (word >>> 16)
   }
   return words
 }

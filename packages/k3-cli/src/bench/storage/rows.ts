@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { openReader } from '@k3/uring'
-import { type ExpertSource, type FileRange, shuffled, WARM_UP } from './source.js'
+import { type ExpertSource, type FileRange, ofFile, shuffled, WARM_UP } from './source.js'
 
 /** What one row reads, and with which reader. */
 export interface StorageRow {
@@ -58,10 +58,11 @@ export class Readings {
   readonly #source: ExpertSource
   readonly #sizes: readonly number[]
 
+  /** @throws ERR_BENCH_READ when a file is gone */
   constructor(source: ExpertSource) {
     this.rounds = source.batches.length
     this.#source = source
-    this.#sizes = source.files.map((file) => statSync(file).size)
+    this.#sizes = source.files.map((file) => ofFile(file, () => statSync(file)).size)
   }
 
   /** The submissions of one turn: the ranges of each. */

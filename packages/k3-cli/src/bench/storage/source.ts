@@ -20,7 +20,7 @@ export interface ExpertSource {
   readonly batches: readonly (readonly FileRange[])[]
   /** Holds every byte that `row` read against what the file has there, now or in `finish`. @throws ERR_BENCH_CORRUPT */
   check(row: string, bytes: Uint8Array, range: FileRange): void
-  /** Ends the comparison. @throws ERR_BENCH_CORRUPT, and the reason of the signal */
+  /** Ends the comparison. @throws ERR_BENCH_CORRUPT, ERR_BENCH_READ, and the reason of the signal */
   finish(control: RunControl): Promise<void>
 }
 
@@ -130,12 +130,22 @@ export class ModelSource implements ExpertSource {
       progress(`comparing ${i + 1} of ${this.#seen.size}`)
       const { file, offset, length } = range
       const path = this.files[file]!
-      const there = crc32(readPlain(path, range))
+      const there = crc32(ofFile(path, () => readPlain(path, range)))
       const other = sums.find(([, sum]) => sum !== there)
       if (other !== undefined)
         throw corrupt(other[0], `bytes ${offset} to ${offset + length} of ${path} differ from a plain read`)
       await setImmediate() // lets a signal in
     }
+  }
+}
+
+/** What `read` makes of a file that was there when the run began. @throws ERR_BENCH_READ */
+export const ofFile = <T>(path: string, read: () => T): T => {
+  try {
+    return read()
+  } catch (cause) {
+    const message = `${path} cannot be read any more: ${(cause as Error).message}`
+    throw new BenchError('ERR_BENCH_READ', message, { cause })
   }
 }
 
