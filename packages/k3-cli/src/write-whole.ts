@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { open, rename, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { open, realpath, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 
 /**
- * Writes a file so that at every moment it is what it was or the whole of the new content. A failure leaves it alone.
+ * Writes a file so that at every moment it is what it was or the whole of the new content. A failure leaves it alone. A
+ * link stays one, and what it leads to is written.
  * @throws the error of the system
  */
 export const writeWhole = async (file: string, content: string | Uint8Array, mode: number): Promise<void> => {
-  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID()}.tmp`)
+  const target = existsSync(file) ? await realpath(file) : file
+  const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${randomUUID()}.tmp`)
   try {
     const handle = await open(temporary, 'wx', mode)
     try {
@@ -16,7 +19,7 @@ export const writeWhole = async (file: string, content: string | Uint8Array, mod
     } finally {
       await handle.close()
     }
-    await rename(temporary, file)
+    await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { force: true })
     throw error

@@ -1,9 +1,12 @@
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   cpSync,
   existsSync,
   linkSync,
+  lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   symlinkSync,
   writeFileSync
@@ -11,6 +14,7 @@ import {
 import path from 'node:path'
 import { modelDir } from '@k3/demo-model'
 import { describe, expect, test } from 'vitest'
+import { writeWhole } from '../src/write-whole.js'
 import { k3, scratchFolder } from './k3.js'
 
 const run = ['generate', 'Hi', '--max-tokens', '1', '--quiet', '--threads', '1']
@@ -107,6 +111,50 @@ describe('an output in place of an input', () => {
       /overwrite what the argument/
     )
     expect(readFileSync(prompt, 'utf8')).toBe('Hi')
+  })
+})
+
+describe('an output by a link', () => {
+  const record = ['trace', 'record', 'Hi', '--max-tokens', '1', '--quiet', '--threads', '1', '--out']
+  const trace = path.join(scratchFolder(), 'trace')
+  const places = () => {
+    const dir = scratchFolder()
+    const [target, link] = [path.join(dir, 'target'), path.join(dir, 'link')]
+    writeFileSync(target, 'old')
+    symlinkSync('target', link)
+    return { dir, target, link }
+  }
+
+  test.each([
+    ['--dump-logits', [...run, '--dump-logits']],
+    ['--timeline', [...run, '--timeline']],
+    ['--out of trace record', record],
+    ['--svg', ['trace', 'compare', trace, '--slots', '8', '--svg']]
+  ])('is written where the link leads: %s', async (_, args) => {
+    expect((await k3([...record, trace])).code).toBe(0)
+    const { dir, target, link } = places()
+    expect((await k3([...args, link])).code).toBe(0)
+    expect(lstatSync(link).isSymbolicLink()).toBe(true)
+    expect(readFileSync(target, 'latin1')).not.toBe('old')
+    expect(readdirSync(dir)).toEqual(['link', 'target'])
+  })
+
+  test('is written where the link leads when a chat is saved', async () => {
+    const { dir, target, link } = places()
+    await writeWhole(link, 'new', 0o600)
+    expect(lstatSync(link).isSymbolicLink()).toBe(true)
+    expect([readFileSync(target, 'utf8'), readdirSync(dir)]).toEqual(['new', ['link', 'target']])
+  })
+
+  test('is refused for a pipe that nobody reads, which stays one', async () => {
+    const pipe = path.join(scratchFolder(), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const { code, stderr } = await k3([...record, pipe])
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/pipe cannot be written: ENXIO.*\[ERR_TRACE_WRITE\]\n$/)
+    ])
+    expect(lstatSync(pipe).isFIFO()).toBe(true)
   })
 })
 

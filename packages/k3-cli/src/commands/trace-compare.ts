@@ -7,12 +7,11 @@ import { filePath } from '../parse-option.js'
 import type { Terminal } from '../terminal.js'
 import { type Capacity, capacities } from '../trace/capacities.js'
 import { lineChart } from '../trace/chart.js'
-import { TraceFileError } from '../trace/errors.js'
 import { BEST, type HitRate, hitRates, warmupRecords } from '../trace/hit-rates.js'
 import { percent, rateObject, sizeCells } from '../trace/rate-cells.js'
 import { readTraceFile } from '../trace/read-trace-file.js'
 import { type ReplayFlags, SAMPLE_NOTE, withReplayFlags } from '../trace/replay-flags.js'
-import { writeWhole } from '../write-whole.js'
+import { TraceOutput } from '../trace/trace-output.js'
 
 interface Flags extends ReplayFlags {
   readonly svg?: string
@@ -36,13 +35,14 @@ export const compareTraceCommand = (terminal: Terminal): Command =>
 
 const run = async (file: string, flags: Flags, terminal: Terminal): Promise<void> => {
   keepApart({ outputs: { '--svg': flags.svg }, inputs: { 'the argument': file } })
+  using svg = flags.svg === undefined ? null : new TraceOutput(flags.svg)
   const { trace, expertBytes, notes } = await readTraceFile(file, flags.pairs, terminal)
   const sizes = await capacities(flags, expertBytes)
   const warmup = warmupRecords(trace, flags.split)
   const rates = hitRates(trace, sizes, policyNames, warmup)
   const output = new Output(terminal)
   for (const note of notes) output.note(`k3: ${note}`)
-  if (flags.svg !== undefined) await draw(flags.svg, rates, sizes)
+  svg?.write(drawn(rates, sizes))
   if (flags.json !== undefined) {
     output.json({ records: trace.length, warmup_records: warmup, rates: rates.map(rateObject) })
     return
@@ -65,7 +65,7 @@ const rateTable = (rates: readonly HitRate[], sizes: readonly Capacity[], figure
   return table(['slots', 'GB', ...NAMES, 'best policy', 'of best %'], rows)
 }
 
-const draw = async (file: string, rates: readonly HitRate[], sizes: readonly Capacity[]): Promise<void> => {
+const drawn = (rates: readonly HitRate[], sizes: readonly Capacity[]): string => {
   const inBytes = sizes.every(({ bytes }) => bytes >= 1e9)
   const lines = NAMES.map((name) => ({
     name,
@@ -79,14 +79,5 @@ const draw = async (file: string, rates: readonly HitRate[], sizes: readonly Cap
     x: inBytes ? 'cache in GB' : 'cache in experts',
     y: 'hits in %'
   }
-  try {
-    await writeWhole(file, lineChart(lines, labels), 0o644)
-  } catch (cause) {
-    throw new TraceFileError(
-      'ERR_TRACE_WRITE',
-      file,
-      `${file} cannot be written: ${(cause as Error).message}`,
-      { cause }
-    )
-  }
+  return lineChart(lines, labels)
 }

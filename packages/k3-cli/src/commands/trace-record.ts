@@ -10,10 +10,9 @@ import { filePath, idList, wholeNumber } from '../parse-option.js'
 import { readPrompt } from '../read-text.js'
 import type { Terminal } from '../terminal.js'
 import { requireTokenizer } from '../tokenizer-of.js'
-import { TraceFileError } from '../trace/errors.js'
 import { RoutingRecorder } from '../trace/routing-recorder.js'
+import { TraceOutput } from '../trace/trace-output.js'
 import { UsageError } from '../usage-error.js'
-import { writeWhole } from '../write-whole.js'
 
 interface RecordFlags extends ModelFlags {
   readonly out: string
@@ -52,6 +51,7 @@ const run = async (prompt: string | undefined, flags: RecordFlags, terminal: Ter
     inputs: { '--prompt-file': flags.promptFile },
     folders: modelFolders(flags)
   })
+  using file = new TraceOutput(flags.out)
   const output = new Output(terminal, flags)
   const recorder = new RoutingRecorder()
   const model = await openFlagged(flags, output, { parts: { layer: recorder.watch } })
@@ -62,7 +62,7 @@ const run = async (prompt: string | undefined, flags: RecordFlags, terminal: Ter
     const ids = text === null ? flags.ids! : requireTokenizer(model).encode(text)
     const generated = await follow(model, { ids, flags, output, signal: interrupt.signal })
     const bytes = writeTrace({ trace: recorder.trace, expertCount, expertBytes: slotBytes(model) })
-    await save(flags.out, bytes)
+    file.write(bytes)
     const { hits, misses } = model.traffic
     const { cacheSlots: slots } = model
     const summary = { file: flags.out, bytes: bytes.length, prompt_tokens: ids.length, tokens: generated }
@@ -112,17 +112,4 @@ const follow = async (model: Model, { ids, flags, output, signal }: Following): 
 const slotBytes = ({ memory }: Model): number => {
   const cache = memory.terms.find(({ component }) => component === 'expert cache')
   return cache === undefined || memory.cacheSlots === 0 ? 0 : cache.bytes / memory.cacheSlots
-}
-
-const save = async (file: string, bytes: Uint8Array): Promise<void> => {
-  try {
-    await writeWhole(file, bytes, 0o644)
-  } catch (cause) {
-    throw new TraceFileError(
-      'ERR_TRACE_WRITE',
-      file,
-      `${file} cannot be written: ${(cause as Error).message}`,
-      { cause }
-    )
-  }
 }
