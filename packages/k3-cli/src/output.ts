@@ -1,8 +1,16 @@
 import { once } from 'node:events'
+import { codeOf } from './exit-codes.js'
 import type { Terminal } from './terminal.js'
 
 // On a pipe or in a log file, progress that comes more often than this is noise.
 const PLAIN_PROGRESS_MS = 10_000
+
+/** The line an error ends a command with: its message, and the stable code when it has one. */
+export const errorLine = (error: unknown): string => {
+  const code = codeOf(error)
+  const message = error instanceof Error ? error.message : String(error)
+  return `k3: ${message}${code === null ? '' : ` [${code}]`}\n`
+}
 
 /** Where a command's words go: stdout for the answer alone, stderr for everything else. */
 export class Output {

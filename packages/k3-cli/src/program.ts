@@ -12,7 +12,9 @@ import { synthCommand } from './commands/synth.js'
 import { tokensCommand } from './commands/tokens.js'
 import { traceCommand } from './commands/trace.js'
 import { EXIT_HELP } from './exit-codes.js'
+import { errorLine } from './output.js'
 import type { Terminal } from './terminal.js'
+import { UsageError } from './usage-error.js'
 
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
@@ -25,7 +27,8 @@ export const program = (terminal: Terminal): Command => {
     .showHelpAfterError('(k3 --help lists commands, flags and exit codes)')
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
-      writeErr: (text) => terminal.stderr.write(text)
+      writeErr: (text) => terminal.stderr.write(text),
+      outputError: (text, write) => write(inOurWords(text))
     })
     .exitOverride()
   const commands = [
@@ -47,6 +50,17 @@ export const program = (terminal: Terminal): Command => {
   return withHelp(k3)
 }
 
+/** What commander says of a wrong command line, as every other error is printed. */
+const inOurWords = (text: string): string =>
+  errorLine(
+    new UsageError(
+      text
+        .replace(/^error: /, '')
+        .trimEnd()
+        .replaceAll('\n', ' ')
+    )
+  )
+
 /** Makes a command, and the commands below it, as strict and as talkative as its parent. */
 const adopt = (parent: Command, command: Command): void => {
   command.copyInheritedSettings(parent).allowExcessArguments(false).addHelpText('after', EXIT_HELP)
@@ -65,7 +79,7 @@ const withHelp = (parent: Command): Command => {
     .action((name?: string) => {
       if (name === undefined) parent.help()
       const command = parent.commands.find((known) => known.name() === name)
-      if (command === undefined) parent.error(`error: unknown command '${name}'`)
+      if (command === undefined) parent.error(`unknown command '${name}'`)
       command.help()
     })
   return parent.helpCommand(false).addCommand(help)

@@ -1,7 +1,9 @@
 import { CommanderError } from 'commander'
-import { codeOf, EXIT, exitCodeOf } from './exit-codes.js'
+import { EXIT, exitCodeOf } from './exit-codes.js'
+import { errorLine } from './output.js'
 import { program } from './program.js'
 import type { Terminal } from './terminal.js'
+import { UsageError } from './usage-error.js'
 
 /** Runs `k3 …args` and returns its exit code; an error has been reported on stderr by then. */
 export const runCommandLine = async (args: readonly string[], terminal: Terminal): Promise<number> => {
@@ -9,10 +11,14 @@ export const runCommandLine = async (args: readonly string[], terminal: Terminal
     await program(terminal).parseAsync(args, { from: 'user' })
     return terminal.exitCode
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
-    const code = codeOf(error)
-    const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr.write(`k3: ${message}${code === null ? '' : ` [${code}]`}\n`)
-    return exitCodeOf(error)
+    if (!(error instanceof CommanderError)) {
+      terminal.stderr.write(errorLine(error))
+      return exitCodeOf(error)
+    }
+    if (error.exitCode === 0) return EXIT.ok
+    // the help stands in for a message
+    if (error.code === 'commander.help')
+      terminal.stderr.write(errorLine(new UsageError('a command is missing')))
+    return EXIT.usage
   }
 }

@@ -95,7 +95,7 @@ describe('k3', () => {
   })
 
   test('names a command that help does not know', async () => {
-    expect((await k3(['help', 'dance'])).stderr).toMatch(/^error: unknown command 'dance'\n/)
+    expect((await k3(['help', 'dance'])).stderr).toMatch(/^k3: unknown command 'dance' \[ERR_USAGE\]\n/)
   })
 
   test.each(['0x10', '0b1', '', ' ', '1 ', '1_000', 'Infinity', '1e999', '.', 'e3'])(
@@ -137,6 +137,26 @@ describe('k3', () => {
   ])('refuses %s', async (_, args) => {
     const { code, stdout, stderr } = await k3(args)
     expect([code, stdout]).toEqual([2, ''])
-    expect(stderr).not.toBe('')
+    // once, and the same for what the parser of the command line refuses and for what a command does
+    expect(stderr.match(/^k3: .+ \[ERR_\w+\]$/gm)).toEqual([
+      expect.stringMatching(/\[ERR_(USAGE|K3_OPTION|TASK_POOL_THREADS)\]$/)
+    ])
+  })
+
+  test.each([
+    [['tokens', '--dance'], "unknown option '--dance'"],
+    [['tokens', '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
+    [['dance'], "unknown command 'dance'"],
+    [['trace', 'replay'], "missing required argument 'file'"],
+    [['generate', '--max-tokens'], "option '--max-tokens <n>' argument missing"],
+    [['synth'], "required option '--preset <name>' not specified"],
+    [[], 'a command is missing'],
+    [['bench'], 'a command is missing']
+  ])('prints what is wrong with %j as any other error', async (args, message) => {
+    const { code, stderr } = await k3(args)
+    expect([code, stderr.split('\n').filter((line) => line.startsWith('k3: '))]).toEqual([
+      2,
+      [`k3: ${message} [ERR_USAGE]`]
+    ])
   })
 })
