@@ -12,7 +12,7 @@ export const settle = (reads: Pick<Batch, 'wait'>, index: number): boolean => {
 
 /**
  * Waits for a read. `tensorAt`: whose byte is the one at this position of the read.
- * @throws the error of the read, which then says whose bytes are missing, also as `tensor`
+ * @throws what the read threw, as the cause of one that says whose bytes are missing, also as `tensor`
  */
 export const waitFor = (
   reads: Pick<Batch, 'wait'>,
@@ -23,8 +23,10 @@ export const waitFor = (
     reads.wait(index)
   } catch (error) {
     if (!(error instanceof UringError)) throw error
-    const tensor = tensorAt(error.haveBytes ?? 0)
-    error.message += `; it is of ${tensor}`
-    throw Object.assign(error, { tensor })
+    const { code, message, file, offset, needBytes, haveBytes } = error
+    const tensor = tensorAt(haveBytes ?? 0)
+    // another one: the batch keeps its own, and throws it again to whoever else waits
+    const named = new UringError(code, `${message}; it is of ${tensor}`)
+    throw Object.assign(named, { file, offset, needBytes, haveBytes, tensor, cause: error })
   }
 }
