@@ -190,6 +190,18 @@ describe('k3 generate', () => {
     expect((await k3([...run, '--numa', 'far'])).code).toBe(2)
   })
 
+  test.skipIf(readNumaNodes().length !== 1)(
+    'says that --numa interleave is in vain (needs one node)',
+    async () => {
+      const words = ['generate', 'Hi', '--max-tokens', '1', '--numa']
+      expect((await k3([...words, 'interleave'])).stderr).toMatch(
+        /^k3: numa interleave has no effect: .* one NUMA node$/m
+      )
+      for (const placement of ['auto', 'local'])
+        expect((await k3([...words, placement])).stderr).not.toContain('NUMA')
+    }
+  )
+
   test('refuses memory that is not there, and memory that is too little', async () => {
     const much = await k3([...run, '--ram', '90000GB'])
     expect(much.code).toBe(4)

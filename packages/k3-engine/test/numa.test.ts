@@ -49,6 +49,15 @@ describe('NUMA nodes', () => {
     expect(weightNodes('auto', absent.slice(1))).toEqual({ nodes: [], notices: [] })
   })
 
+  it('are asked for by name in vain where there is one, and that is said', async () => {
+    const [one, two] = [0, 1].map((node) => ({ node, cpus: '', totalBytes: 1, freeBytes: 1 }))
+    const notices = ['numa interleave has no effect: this machine has one NUMA node']
+    expect(weightNodes('interleave', [one!])).toEqual({ nodes: [0], notices })
+    expect(weightNodes('interleave', [one!, two!])).toEqual({ nodes: [0, 1], notices: [] })
+    for (const placement of ['auto', 'local'] as const)
+      expect(weightNodes(placement, [one!])).toEqual({ nodes: [], notices: [] })
+  })
+
   it('change where pages come from and no bit', async ({ skip }) => {
     if (!existsSync('/proc/self/numa_maps')) skip('this kernel has no NUMA policies')
     const logitsOf = async (numa: 'local' | 'interleave') => {

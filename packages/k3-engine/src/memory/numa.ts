@@ -49,13 +49,16 @@ export const interleavedNodes = (placement: NumaPlacement, nodes: readonly NumaN
 
 /**
  * The nodes weights are spread over on this machine. Containers often may not ask for nodes at all: then `auto` goes
- * without, and the notice says why; `interleave` is refused when memory is taken.
+ * without, and the notice says why; `interleave` is refused when memory is taken. A single node has nothing to spread over,
+ * which a notice says too.
  */
 export const weightNodes = (
   placement: NumaPlacement,
   known: readonly NumaNode[]
 ): { readonly nodes: readonly number[]; readonly notices: readonly string[] } => {
   const nodes = interleavedNodes(placement, known)
+  if (placement === 'interleave' && nodes.length === 1)
+    return { nodes, notices: ['numa interleave has no effect: this machine has one NUMA node'] }
   if (placement !== 'auto' || nodes.length === 0) return { nodes, notices: [] }
   try {
     allocRegion(1, { interleave: nodes }).close()
