@@ -15,7 +15,7 @@ import { DiskExperts, NO_EXPERT_TRAFFIC } from './experts.js'
 import type { LayerPlan } from './layer-plan.js'
 import { readNumaNodes, weightNodes } from './memory/numa.js'
 import { Model } from './model.js'
-import { DEFAULT_POLICY, type ModelOptions } from './model-options.js'
+import { type CustomParts, DEFAULT_POLICY, type ModelOptions } from './model-options.js'
 import { openTrunk } from './open-trunk.js'
 import { planOptions } from './plan-options.js'
 import { identityOf } from './session-file/identity.js'
@@ -106,7 +106,7 @@ export const openModel = async (dir: string, options: ModelOptions = {}): Promis
 /** Refuses what is misspelt or of another kind. */
 const checkKinds = (options: ModelOptions): void => {
   knownFields('options', options, OPTIONS)
-  if (options.parts !== undefined) knownFields('parts', options.parts, PARTS)
+  if (options.parts !== undefined) checkParts(options.parts)
   for (const watcher of ['onSpan', 'onRead'] as const)
     if (options[watcher] !== undefined && typeof options[watcher] !== 'function')
       throw badOption(watcher, 'a function', options[watcher])
@@ -115,6 +115,16 @@ const checkKinds = (options: ModelOptions): void => {
     throw badOption('expertActivations', "'exact' or 'int8'", expertActivations)
   if (!Array.isArray(also) || also.some((folder) => typeof folder !== 'string'))
     throw badOption('also', 'an array of folders', also)
+}
+
+const checkParts = (parts: CustomParts): void => {
+  knownFields('parts', parts, ['policy', ...FACTORIES])
+  const { policy = DEFAULT_POLICY } = parts
+  if (typeof policy !== 'string' && (typeof policy !== 'object' || policy === null))
+    throw badOption('parts.policy', 'an EvictionPolicy or the name of one', policy)
+  for (const part of FACTORIES)
+    if (parts[part] !== undefined && typeof parts[part] !== 'function')
+      throw badOption(`parts.${part}`, 'a function', parts[part])
 }
 
 /** How shards are read, e.g. `io_uring, direct`. */
@@ -224,7 +234,7 @@ const OPTIONS = [
   'onRead',
   'parts'
 ]
-const PARTS = ['policy', 'pressure', 'experts', 'weights', 'layer']
+const FACTORIES = ['pressure', 'experts', 'weights', 'layer'] as const
 
 /** A misspelt setting would be ignored without a word. */
 const knownFields = (name: string, value: object, known: readonly string[]): void => {

@@ -320,6 +320,13 @@ describe('openModel', () => {
     ['ERR_K3_OPTION', null],
     ['ERR_K3_OPTION', { parts: 5 }],
     ['ERR_K3_OPTION', { parts: { expert: () => null } }],
+    ['ERR_K3_OPTION', { parts: { policy: null } }],
+    ['ERR_K3_OPTION', { parts: { policy: 'belady' } }],
+    ['ERR_K3_OPTION', { parts: { policy: () => null } }],
+    ['ERR_K3_OPTION', { parts: { pressure: null } }],
+    ['ERR_K3_OPTION', { parts: { experts: {} } }],
+    ['ERR_K3_OPTION', { parts: { weights: null } }],
+    ['ERR_K3_OPTION', { parts: { layer: 'kda' } }],
     ['ERR_K3_CACHE_SLOTS', { cacheSlots: 3 }],
     ['ERR_ISA_UNSUPPORTED', { isa: 'neon' }]
   ] as const)('refuses with %s the options %o', async (code, options) => {
