@@ -49,7 +49,9 @@ class PoolRef {
       task(0u, 1u);
       return true;
     }
-    return pool_->run(pool_, [](void* t, uint32_t part, uint32_t parts) { (*static_cast<std::remove_reference_t<Task>*>(t))(part, parts); }, &task) == 0;
+    using Body = std::remove_reference_t<Task>;
+    const auto call = [](void* t, uint32_t part, uint32_t parts) { (*static_cast<Body*>(t))(part, parts); };
+    return pool_->run(pool_, call, &task) == 0;
   }
 
   // body(i) for every i below `count`. Threads take the next i one by one: one that is slowed down takes fewer, and all
