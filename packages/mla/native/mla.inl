@@ -116,12 +116,18 @@ K3_INLINE void score_tile(const float* query, const float* rows, size_t width, f
       for (int n = 0; n < N; ++n) store(sums[h][n] + lane, acc[h][n]);
   }
   const int rest = (int)(width - whole);
-  for (int h = 0; h < H; ++h)
+  for (int h = 0; h < H; ++h) {
+    float* to = score + (size_t)h * kBlock;
+    f32x16 acc[N];
     for (int n = 0; n < N; ++n) {
       const float *q = query + (size_t)h * width + whole, *row = rows + (size_t)n * width + whole;
-      const f32x16 acc = load(sums[h][n]);
-      score[(size_t)h * kBlock + (size_t)n] = sum(rest ? fma(load_n(q, rest), load_n(row, rest), acc) : acc) * scale;
+      acc[n] = load(sums[h][n]);
+      if (rest) acc[n] = fma(load_n(q, rest), load_n(row, rest), acc[n]);
     }
+    if constexpr (N == 4) store_sums(to, acc, scale);
+    else
+      for (int n = 0; n < N; ++n) to[n] = sum(acc[n]) * scale;
+  }
 }
 
 // Asks for the part of the next rows that falls to heads [begin, end), a cache line at a time.
@@ -142,17 +148,23 @@ K3_INLINE void score_positions(const Shape& s, const float* query, const float* 
 }
 
 // Running softmax of one head: scores of `count` positions become weights relative to the highest score so far.
-K3_INLINE void soften(float* score, size_t count, float* highest, float* total, float* correction) {
-  float top = *highest;
-  for (size_t n = 0; n < count; ++n) top = top < score[n] ? score[n] : top;
+K3_INLINE void soften(float* score, size_t count, float* so_far, float* total, float* correction) {
+  f32x16 tops = splat(*so_far);  // NaN is never a top, for it is never greater
+  size_t whole = 0;
+  for (; whole + 16 <= count; whole += 16) {
+    const f32x16 x = load(score + whole);
+    tops = select(less(tops, x), x, tops);
+  }
+  float top = highest(tops);
+  for (size_t n = whole; n < count; ++n) top = top < score[n] ? score[n] : top;
   f32x16 added = zero();
   for_lanes(count, [&](size_t n, int lanes) K3_LANES_BODY {
     store_lanes(score + n, exp(sub(load_lanes(score + n, lanes), splat(top))), lanes);
     added = add(added, load_lanes(score + n, lanes));
   });
-  *correction = exp1(*highest - top);
+  *correction = exp1(*so_far - top);
   *total = __builtin_fmaf(*total, *correction, sum(added));
-  *highest = top;
+  *so_far = top;
 }
 
 // One block of positions: c_n for n < count, and p_n of every head.

@@ -58,3 +58,4 @@ static inline simde__m512 k3_cvtepi32_ps(simde__m512i a) {
 #define _mm512_cvtepu16_epi32(a) k3_cvtepu16_epi32(a)
 #define _mm512_srai_epi32(a, n) k3_srai_epi32(a, n)
 #define _mm512_cvtepi32_ps(a) k3_cvtepi32_ps(a)
+#define _mm512_shuffle_f32x4(a, b, places) simde_mm512_shuffle_f32x4(a, b, places)

@@ -67,6 +67,9 @@ K3_INLINE float sum(f32x16 a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+K3_INLINE void store_sums(float* p, const f32x16* a, float factor) {
+  for (int i = 0; i < 4; ++i) p[i] = sum(a[i]) * factor;
+}
 K3_INLINE float highest(f32x16 a) {
   const __m256 eight = _mm256_max_ps(a.lo, a.hi);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -55,6 +55,18 @@ K3_INLINE float sum(f32x16 a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+// sum of four at a time: a shuffle brings two numbers to be added together for each register, not one
+K3_INLINE void store_sums(float* p, const f32x16* a, float factor) {
+  const auto halves = [](f32x16 x, f32x16 y) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(x.v, y.v, 0x44), _mm512_shuffle_f32x4(x.v, y.v, 0xee));
+  };
+  const __m512 eight01 = halves(a[0], a[1]), eight23 = halves(a[2], a[3]);
+  const __m512 four = _mm512_add_ps(_mm512_shuffle_f32x4(eight01, eight23, 0x88), _mm512_shuffle_f32x4(eight01, eight23, 0xdd));
+  const __m512 two = _mm512_add_ps(four, _mm512_shuffle_ps(four, four, 0x4e));
+  const __m512 one = _mm512_mul_ps(_mm512_add_ps(two, _mm512_shuffle_ps(two, two, 0xb1)), _mm512_set1_ps(factor));
+  const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+  _mm_storeu_ps(p, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one)));
+}
 K3_INLINE float highest(f32x16 a) {
   const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), high_half(a.v));
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -12,6 +12,7 @@
 //     add sub mul div fma (a*b + c, one rounding) sqrt abs copysign
 //     less (mask) select(mask, a, b): a where the mask is set
 //     sum: the fixed tree j += j+8, j+4, j+2, j+1      highest: largest lane
+//     store_sums(p, a, factor): the sums of four, each times factor, to four floats
 //     load_bf16 (and _n): 16 bfloat16 widened
 //     bits as_float add_u32 sub_u32 shl shr shr_signed load_u32
 //     e2m1(unpack_e2m1(words), n): value of the 4-bit code n (0..7) of every lane

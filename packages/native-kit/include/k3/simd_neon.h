@@ -58,6 +58,9 @@ K3_INLINE float sum(f32x16 a) {
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
+K3_INLINE void store_sums(float* p, const f32x16* a, float factor) {
+  for (int i = 0; i < 4; ++i) p[i] = sum(a[i]) * factor;
+}
 K3_INLINE float highest(f32x16 a) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.v[0], a.v[2]), vmaxq_f32(a.v[1], a.v[3])));
 }

@@ -41,6 +41,9 @@ K3_INLINE float sum(f32x16 a) {
     for (int j = 0; j < width; ++j) a.v[j] += a.v[j + width];
   return a.v[0];
 }
+K3_INLINE void store_sums(float* p, const f32x16* a, float factor) {
+  for (int i = 0; i < 4; ++i) p[i] = sum(a[i]) * factor;
+}
 K3_INLINE float highest(f32x16 a) {
   float m = a.v[0];
   for (int j = 1; j < 16; ++j) m = m < a.v[j] ? a.v[j] : m;
