@@ -5,7 +5,7 @@
 // Passes: W once for kFew vectors (from cache after the first of them), x from cache.
 #include <k3/math.h>
 
-#include "matmul.h"
+#include "streams.inl"
 
 namespace {
 namespace int8 {
@@ -14,6 +14,7 @@ using namespace k3::mxfp4;
 constexpr bool kRoomy = kPartColumns * kPartLanes >= 96;  // a register holds all lanes and the register file many sums
 constexpr int kRows = kRoomy ? 4 : 1;                     // rows at a time for one vector
 constexpr int kFew = kRoomy ? 8 : 4;                      // vectors that share one decoding
+constexpr size_t kShared = 16;                            // rows that many vectors pass while they lie in first-level cache
 constexpr size_t kTokens = 32;                            // vectors of a pass from gate and up to hidden
 
 // 128 columns of x. Group g has the bytes 16g .. 16g+15 and the lanes 4g .. 4g+3; all zero beyond the columns.
@@ -62,17 +63,16 @@ void arrange(const float* x, float* out, size_t columns) {
 
 // One chunk of R rows times T vectors. `groups` is the compile-time 4 but for the last, short chunk.
 template <int R, int T>
-K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, const float* const* x, f32x16 (*acc)[T]) {
+K3_INLINE void add_chunk(const Packed& w, Rows rows, size_t chunk, int groups, const float* const* x, f32x16 (*acc)[T]) {
   u32x16 even[R], odd[R];
   f32x16 scale[R];
   for (int r = 0; r < R; ++r) {
-    const uint8_t* codes = w.codes + (row + (size_t)r) * (w.columns / 2) + chunk * 64;
-    const uint8_t* scales = w.scales + (row + (size_t)r) * (w.columns / kGroup) + chunk * 4;
-    __builtin_prefetch(codes + R * (w.columns / 2), 0, 2);
-    const u32x16 words = groups == 4 ? load_u32(codes) : load_u32_n(codes, 4 * groups);
+    const Chunk c = chunk_at(w, rows.first + (size_t)r * rows.apart, chunk);
+    fetch_ahead(c);
+    const u32x16 words = groups == 4 ? load_u32(c.codes) : load_u32_n(c.codes, 4 * groups);
     even[r] = e2m1_bytes(words, 0);
     odd[r] = e2m1_bytes(words, 1);
-    scale[r] = groups == 4 ? e8m0x4(scales) : e8m0_n(scales, groups);
+    scale[r] = groups == 4 ? e8m0x4(c.scales) : e8m0_n(c.scales, groups);
   }
   for (int t = 0; t < T; ++t) {
     const XChunk* q = chunk_of(x[t], chunk);
@@ -85,59 +85,63 @@ K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, 
   }
 }
 
-// y[t * stride + r] for R rows and T vectors
+// y[t * stride + r * apart] for R rows and T vectors
 template <int R, int T>
-static void tile(const Packed& w, size_t row, const float* const* x, float* y, size_t stride) {
+static void tile(const Packed& w, Rows rows, const float* const* x, float* y, size_t stride) {
   f32x16 acc[R][T];
   for (int r = 0; r < R; ++r)
     for (int t = 0; t < T; ++t) acc[r][t] = zero();
   const size_t whole = w.columns / kChunk;
-  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, row, c, 4, x, acc);
-  if (const int groups = (int)(w.columns % kChunk / kGroup)) add_chunk<R, T>(w, row, whole, groups, x, acc);
+  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, rows, c, 4, x, acc);
+  if (const int groups = (int)(w.columns % kChunk / kGroup)) add_chunk<R, T>(w, rows, whole, groups, x, acc);
   for (int r = 0; r < R; ++r)
-    for (int t = 0; t < T; ++t) y[(size_t)t * stride + (size_t)r] = sum(acc[r][t]);
+    for (int t = 0; t < T; ++t) y[(size_t)t * stride + (size_t)r * rows.apart] = sum(acc[r][t]);
 }
 
-// at most T vectors, all rows of [row, end)
+// y[t * stride + r - begin] for rows [begin, end) and at most T vectors
 template <int T>
-K3_INLINE void few(const Packed& w, size_t row, size_t end, const Vectors& x, float* y, size_t stride) {
+K3_INLINE void few(const Packed& w, size_t begin, size_t end, const Vectors& x, float* y, size_t stride) {
   if constexpr (T > 1) {
-    if (x.count < (size_t)T) return few<T - 1>(w, row, end, x, y, stride);
+    if (x.count < (size_t)T) return few<T - 1>(w, begin, end, x, y, stride);
   }
-  constexpr int R = T == 1 ? kRows : kRows / 2 ? kRows / 2 : 1;
-  for (; row + R <= end; row += R, y += R) tile<R, T>(w, row, x.rows, y, stride);
+  constexpr size_t R = T == 1 ? kRows : kRows / 2 ? kRows / 2 : 1;
+  const size_t apart = (end - begin) / R;
+  for (size_t i = 0; i < apart; ++i) tile<R, T>(w, {begin + i, apart}, x.rows, y + i, stride);
   if constexpr (R > 1)
-    for (; row < end; ++row, ++y) tile<1, T>(w, row, x.rows, y, stride);
+    for (size_t i = R * apart; i < end - begin; ++i) tile<1, T>(w, {begin + i, 0}, x.rows, y + i, stride);
 }
 
-// y[t * stride + r - begin] for rows [begin, end), tiles of vectors as equal as can be
-K3_INLINE void rows_times(const Packed& w, size_t begin, size_t end, const Vectors& x, float* y, size_t stride) {
-  const size_t tiles = (x.count + kFew - 1) / kFew;
-  for (size_t i = 0; i < tiles; ++i) {
-    const size_t first = x.count * i / tiles, last = x.count * (i + 1) / tiles;
-    few<kFew>(w, begin, end, {x.rows + first, last - first}, y + first * stride, stride);
-  }
+// the same for any number of vectors: tiles as equal as can be, of few rows at a time where there are several
+K3_INLINE void block(const Packed& w, size_t begin, size_t end, const Vectors& x, float* y, size_t stride) {
+  const size_t tiles = (x.count + kFew - 1) / kFew, step = tiles == 1 ? end - begin : kShared;
+  for (size_t row = begin; row < end; row += step)
+    for (size_t i = 0; i < tiles; ++i) {
+      const size_t first = x.count * i / tiles, last = x.count * (i + 1) / tiles;
+      const size_t row_end = end - row < step ? end : row + step;
+      few<kFew>(w, row, row_end, {x.rows + first, last - first}, y + first * stride + (row - begin), stride);
+    }
 }
 
 void multiply(const Packed& w, const Vectors& x, float* out, size_t stride, size_t begin, size_t end) {
-  for (size_t row = begin; row < end; row += kRowBlock)
-    rows_times(w, row, row + kRowBlock < end ? row + kRowBlock : end, x, out + row, stride);
+  block(w, begin, end, x, out + begin, stride);
 }
 
 // rows in groups of 32: each is a group of the hidden vector's columns
 void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float* hidden, size_t stride, size_t begin,
              size_t end) {
-  float gate[kTokens][kGroup], up[kTokens][kGroup];
+  float gate[kTokens][kRowBlock], up[kTokens][kRowBlock];
   for (size_t first = 0; first < x.count; first += kTokens) {
     const size_t rest = x.count - first;
     const Vectors some = {x.rows + first, rest < kTokens ? rest : kTokens};
-    for (size_t row = begin; row < end; row += kGroup) {
-      rows_times(w1, row, row + kGroup, some, gate[0], kGroup);
-      rows_times(w3, row, row + kGroup, some, up[0], kGroup);
+    for (size_t row = begin; row < end; row += kRowBlock) {
+      const size_t rows = end - row < kRowBlock ? end - row : kRowBlock;
+      block(w1, row, row + rows, some, gate[0], kRowBlock);
+      block(w3, row, row + rows, some, up[0], kRowBlock);
       for (size_t t = 0; t < some.count; ++t) {
-        for (size_t i = 0; i < kGroup; i += 16)
-          store(gate[t] + i, situ(load(gate[t] + i), load(up[t] + i), s.beta, s.linear_beta));
-        quantize(gate[t], chunk_of(hidden + (first + t) * stride, row / kChunk), row % kChunk / kGroup);
+        for (size_t r = 0; r < rows; r += 16)
+          store(gate[t] + r, situ(load(gate[t] + r), load(up[t] + r), s.beta, s.linear_beta));
+        for (size_t r = row; r < row + rows; r += kGroup)
+          quantize(gate[t] + (r - row), chunk_of(hidden + (first + t) * stride, r / kChunk), r % kChunk / kGroup);
       }
     }
   }

@@ -6,7 +6,7 @@
 
 namespace k3::mxfp4 {
 
-enum : size_t { kGroup = 32, kChunk = 128, kRowBlock = 16 };
+enum : size_t { kGroup = 32, kChunk = 128 };
 
 // W [rows, columns], row-major: two codes a byte, one scale byte for 32 columns. Any alignment.
 struct Packed {

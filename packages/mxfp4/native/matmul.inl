@@ -3,12 +3,12 @@
 // 8j .. 8j+7 in ascending order, p = w0 x0, p = fma(w1, x1, p), ..., then acc = fma(p, scale of group j / 4, acc). The last
 // chunk may have 32, 64 or 96 columns; its missing lanes add nothing. The lanes are folded by the fixed tree.
 // One load thus gives every lane its codes, and x is kept in the order [chunk][n][lane] of columns 128 chunk + 8 lane + n.
-// Few vectors at a time, W is decoded in registers. Where a register holds all lanes, look-ups and shifts hide behind the
-// multiplications of four vectors, so many vectors go four by four; elsewhere a panel of W is decoded to first-level cache.
+// Few vectors at a time, W is decoded in registers. Where a register holds all lanes, that hides behind the multiplications
+// of four vectors, so many vectors go four by four; elsewhere a panel of W is decoded to first-level cache.
+// Passes: W once from memory for up to kTokens vectors, then from second-level cache.
 #include <k3/math.h>
 
 #include "int8.inl"
-#include "matmul.h"
 
 namespace {
 using namespace k3::mxfp4;
@@ -17,33 +17,29 @@ constexpr size_t kTokens = 32;                       // vectors at a time: their
 constexpr int kPanel = 8;                            // rows decoded together, a multiple of every kPartRows
 constexpr size_t kDepth = 3;                         // chunks decoded together: the panel and a tile's x fit the first cache
 constexpr size_t kFew = 4;                           // vectors of a tile that decodes W in registers
-constexpr int kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows at a time for one vector
+constexpr size_t kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows of a tile
 
-// One chunk of one row. `groups` is the compile-time 4 but for the last, short chunk.
-struct Chunk {
-  const uint8_t *codes, *scales;
-};
-K3_INLINE Chunk chunk_at(const Packed& w, size_t row, size_t chunk) {
-  return {w.codes + row * (w.columns / 2) + chunk * 64, w.scales + row * (w.columns / kGroup) + chunk * 4};
-}
+template <bool kLast>
 K3_INLINE e2m1x8 codes_of(const Chunk& c, int groups) {
+  if constexpr (!kLast) return unpack_e2m1_at(c.codes);
   return unpack_e2m1(groups == 4 ? load_u32(c.codes) : load_u32_n(c.codes, 4 * groups));
 }
-K3_INLINE f32x16 scale_of(const Chunk& c, int groups) { return groups == 4 ? e8m0x4(c.scales) : e8m0_n(c.scales, groups); }
-
-K3_INLINE int last_groups(const Packed& w) { return (int)(w.columns % kChunk / kGroup); }
+template <bool kLast>
+K3_INLINE f32x16 scale_of(const Chunk& c, int groups) {
+  return !kLast || groups == 4 ? e8m0x4(c.scales) : e8m0_n(c.scales, groups);
+}
 
 // One chunk of R rows times T vectors, all in registers.
-template <int R, int T>
-K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, const float* const* x, f32x16 (*acc)[T]) {
+template <int R, int T, bool kLast>
+K3_INLINE void add_chunk(const Packed& w, Rows rows, size_t chunk, const float* const* x, f32x16 (*acc)[T]) {
+  const int groups = groups_of(w, chunk);
   Chunk c[R];
   e2m1x8 codes[R];
   f32x16 p[R][T];
   for (int r = 0; r < R; ++r) {
-    c[r] = chunk_at(w, row + (size_t)r, chunk);
-    // to second-level cache: x, these rows and the next ones together would fill the first
-    __builtin_prefetch(c[r].codes + R * (w.columns / 2), 0, 2);
-    codes[r] = codes_of(c[r], groups);
+    c[r] = chunk_at(w, rows.first + (size_t)r * rows.apart, chunk);
+    fetch_ahead(c[r]);
+    codes[r] = codes_of<kLast>(c[r], groups);
   }
   K3_UNROLL
   for (int n = 0; n < 8; ++n)
@@ -55,42 +51,42 @@ K3_INLINE void add_chunk(const Packed& w, size_t row, size_t chunk, int groups, 
       }
     }
   for (int r = 0; r < R; ++r) {
-    const f32x16 scale = scale_of(c[r], groups);
+    const f32x16 scale = scale_of<kLast>(c[r], groups);
     for (int t = 0; t < T; ++t) acc[r][t] = fma(p[r][t], scale, acc[r][t]);
   }
 }
 
+// y[t * stride + r * apart]
 template <int R, int T>
-K3_INLINE void rows_times_few(const Packed& w, size_t row, const float* const* vectors, float (*y)[kRowBlock]) {
+K3_INLINE void rows_times_few(const Packed& w, Rows rows, const float* const* vectors, float* y, size_t stride) {
   const float* x[T];
   for (int t = 0; t < T; ++t) x[t] = vectors[t];
   f32x16 acc[R][T];
   for (int r = 0; r < R; ++r)
     for (int t = 0; t < T; ++t) acc[r][t] = zero();
-  const size_t whole = w.columns / kChunk;
-  for (size_t c = 0; c < whole; ++c) add_chunk<R, T>(w, row, c, 4, x, acc);
-  if (const int groups = last_groups(w)) add_chunk<R, T>(w, row, whole, groups, x, acc);
+  const size_t chunks = chunks_of(w);
+  for (size_t c = 0; c + 1 < chunks; ++c) add_chunk<R, T, false>(w, rows, c, x, acc);
+  if (chunks) add_chunk<R, T, true>(w, rows, chunks - 1, x, acc);
   for (int r = 0; r < R; ++r)
-    for (int t = 0; t < T; ++t) y[t][r] = sum(acc[r][t]);
+    for (int t = 0; t < T; ++t) y[(size_t)t * stride + (size_t)r * rows.apart] = sum(acc[r][t]);
 }
 
-// rows [row, row + rows) times T vectors, T <= kFew
+// y[t * stride + r - begin] for rows [begin, end) and T vectors, T <= kFew
 template <int T>
-static void few(const Packed& w, size_t row, int rows, const float* const* x, float (*y)[kRowBlock]) {
-  constexpr int R = T == 1 ? kRows : kRows / 2 ? kRows / 2 : 1;
-  int r = 0;
-  for (; r + R <= rows; r += R) rows_times_few<R, T>(w, row + (size_t)r, x, (float (*)[kRowBlock])(y[0] + r));
-  if constexpr (R > 1)
-    for (; r < rows; ++r) rows_times_few<1, T>(w, row + (size_t)r, x, (float (*)[kRowBlock])(y[0] + r));
+static void few(const Packed& w, size_t begin, size_t end, const float* const* x, float* y, size_t stride) {
+  const size_t apart = (end - begin) / kRows;
+  for (size_t i = 0; i < apart; ++i) rows_times_few<kRows, T>(w, {begin + i, apart}, x, y + i, stride);
+  if constexpr (kRows > 1)
+    for (size_t i = kRows * apart; i < end - begin; ++i) rows_times_few<1, T>(w, {begin + i, 0}, x, y + i, stride);
 }
 
 // the same for at most T vectors
 template <int T>
-K3_INLINE void few_of(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+K3_INLINE void few_of(const Packed& w, size_t begin, size_t end, const Vectors& x, float* y, size_t stride) {
   if constexpr (T > 1) {
-    if (x.count < (size_t)T) return few_of<T - 1>(w, row, rows, x, y);
+    if (x.count < (size_t)T) return few_of<T - 1>(w, begin, end, x, y, stride);
   }
-  few<T>(w, row, rows, x.rows, y);
+  few<T>(w, begin, end, x.rows, y, stride);
 }
 
 // Up to kDepth chunks of kPanel rows, decoded.
@@ -100,14 +96,16 @@ struct Panel {
   } chunks[kDepth];
   size_t count;
 };
-K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, int groups, Panel* panel) {
+template <bool kLast>
+K3_INLINE void decode(const Packed& w, size_t row, int rows, size_t chunk, Panel* panel) {
+  const int groups = groups_of(w, chunk);
   auto& out = panel->chunks[panel->count++];
   for (int r = 0; r < rows; ++r) {
     const Chunk c = chunk_at(w, row + (size_t)r, chunk);
-    const e2m1x8 codes = codes_of(c, groups);
+    const e2m1x8 codes = codes_of<kLast>(c, groups);
     K3_UNROLL
     for (int n = 0; n < 8; ++n) store(out.w[r] + 16 * n, e2m1(codes, n));
-    store(out.scale[r], scale_of(c, groups));
+    store(out.scale[r], scale_of<kLast>(c, groups));
   }
 }
 
@@ -160,37 +158,37 @@ K3_INLINE void add_panel(const Panel& panel, const Vectors& x, size_t offset, Su
   }
 }
 
-// up to kPanel rows times up to kTokens vectors: y[t][r]
-void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+// y[t * stride + r] for up to kPanel rows and up to kTokens vectors
+void panel_times_many(const Packed& w, size_t row, int rows, const Vectors& x, float* y, size_t stride) {
   alignas(64) Sums sums;
   alignas(64) Panel panel;
   for (int r = 0; r < kPanel; ++r) memset(sums[r], 0, x.count * sizeof sums[r][0]);
   if (rows < kPanel) memset(&panel, 0, sizeof panel);
-  const size_t whole = w.columns / kChunk, chunks = (w.columns + kChunk - 1) / kChunk;
+  const size_t chunks = chunks_of(w);
   for (size_t first = 0; first < chunks; first += kDepth) {
     panel.count = 0;
     for (size_t c = first; c < chunks && c < first + kDepth; ++c) {
-      if (c < whole) decode(w, row, rows, c, 4, &panel);
-      else decode(w, row, rows, c, last_groups(w), &panel);
+      if (c + 1 < chunks) decode<false>(w, row, rows, c, &panel);
+      else decode<true>(w, row, rows, c, &panel);
     }
     add_panel(panel, x, first * kChunk, sums);
   }
   for (size_t t = 0; t < x.count; ++t)
-    for (int r = 0; r < rows; ++r) y[t][r] = sum(load(sums[r][t]));
+    for (int r = 0; r < rows; ++r) y[t * stride + (size_t)r] = sum(load(sums[r][t]));
 }
 
-// up to kRowBlock rows times up to kTokens vectors: y[t][r]
-K3_INLINE void block(const Packed& w, size_t row, int rows, const Vectors& x, float (*y)[kRowBlock]) {
+// y[t * stride + r - begin] for rows [begin, end) and up to kTokens vectors
+K3_INLINE void block(const Packed& w, size_t begin, size_t end, const Vectors& x, float* y, size_t stride) {
   if (kPartLanes == 16 || x.count <= kFew) {
     const size_t tiles = (x.count + kFew - 1) / kFew;
     for (size_t i = 0; i < tiles; ++i) {
-      const size_t first = x.count * i / tiles, end = x.count * (i + 1) / tiles;
-      few_of<(int)kFew>(w, row, rows, {x.rows + first, end - first}, y + first);
+      const size_t first = x.count * i / tiles, last = x.count * (i + 1) / tiles;
+      few_of<(int)kFew>(w, begin, end, {x.rows + first, last - first}, y + first * stride, stride);
     }
     return;
   }
-  for (int r = 0; r < rows; r += kPanel)
-    panel_times_many(w, row + (size_t)r, rows - r < kPanel ? rows - r : kPanel, x, (float (*)[kRowBlock])(y[0] + r));
+  for (size_t row = begin; row < end; row += kPanel)
+    panel_times_many(w, row, end - row < kPanel ? (int)(end - row) : kPanel, x, y + (row - begin), stride);
 }
 
 K3_INLINE Vectors from(const Vectors& x, size_t first) {
@@ -200,16 +198,8 @@ K3_INLINE Vectors from(const Vectors& x, size_t first) {
 
 // some vectors at a time, all rows before the next ones: their x stays in second-level cache
 void multiply(const Packed& w, const Vectors& x, float* out, size_t stride, size_t begin, size_t end) {
-  float y[kTokens][kRowBlock];
-  for (size_t first = 0; first < x.count; first += kTokens) {
-    const Vectors some = from(x, first);
-    for (size_t row = begin; row < end; row += kRowBlock) {
-      const int rows = end - row < kRowBlock ? (int)(end - row) : (int)kRowBlock;
-      block(w, row, rows, some, y);
-      for (size_t t = 0; t < some.count; ++t)
-        memcpy(out + (first + t) * stride + row, y[t], sizeof(float) * (size_t)rows);
-    }
-  }
+  for (size_t first = 0; first < x.count; first += kTokens)
+    block(w, begin, end, from(x, first), out + first * stride + begin, stride);
 }
 
 // Row r of the hidden vector is column r of w2: place [r / 128][r % 8][r % 128 / 8].
@@ -226,10 +216,12 @@ void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float
   for (size_t first = 0; first < x.count; first += kTokens) {
     const Vectors some = from(x, first);
     for (size_t row = begin; row < end; row += kRowBlock) {
-      block(w1, row, kRowBlock, some, gate);
-      block(w3, row, kRowBlock, some, up);
+      const size_t rows = end - row < kRowBlock ? end - row : kRowBlock;
+      block(w1, row, row + rows, some, gate[0], kRowBlock);
+      block(w3, row, row + rows, some, up[0], kRowBlock);
       for (size_t t = 0; t < some.count; ++t)
-        store_arranged(hidden + (first + t) * stride, row, situ(load(gate[t]), load(up[t]), s.beta, s.linear_beta));
+        for (size_t r = 0; r < rows; r += 16)
+          store_arranged(hidden + (first + t) * stride, row + r, situ(load(gate[t] + r), load(up[t] + r), s.beta, s.linear_beta));
     }
   }
 }

@@ -6,6 +6,7 @@
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 2, kTileColumns = 2;
 static constexpr int kPartLanes = 8, kPartRows = 4, kPartColumns = 3;
+static constexpr size_t kFetchAhead = 0;
 
 struct f32x16 { __m256 lo, hi; };
 struct u32x16 { __m256i lo, hi; };
@@ -128,6 +129,7 @@ K3_INLINE e2m1_half unpack_e2m1_half(__m256i words) {
           {_mm256_unpacklo_epi8(odd2, odd3), _mm256_unpackhi_epi8(odd2, odd3)}};
 }
 K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) { return {unpack_e2m1_half(words.lo), unpack_e2m1_half(words.hi)}; }
+K3_INLINE e2m1x8 unpack_e2m1_at(const uint8_t* p) { return unpack_e2m1(load_u32(p)); }
 K3_INLINE __m256 e2m1_of_half(const e2m1_half& h, int n) {
   const __m256i two = n & 1 ? h.odd[n / 4] : h.even[n / 4];
   return _mm256_castsi256_ps(n & 2 ? _mm256_and_si256(two, _mm256_set1_epi32((int)0xffff0000)) : _mm256_slli_epi32(two, 16));

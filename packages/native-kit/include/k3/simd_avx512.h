@@ -12,6 +12,7 @@
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 4, kTileColumns = 6;
 static constexpr int kPartLanes = 16, kPartRows = 4, kPartColumns = 6;
+static constexpr size_t kFetchAhead = 512;
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12 warns inside its own intrinsics header
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -104,22 +105,25 @@ K3_INLINE u32x16 shl(u32x16 a, int n) { return {_mm512_slli_epi32(a.v, (unsigned
 K3_INLINE u32x16 shr(u32x16 a, int n) { return {_mm512_srli_epi32(a.v, (unsigned)n)}; }
 K3_INLINE u32x16 shr_signed(u32x16 a, int n) { return {_mm512_srai_epi32(a.v, (unsigned)n)}; }
 
-// An E2M1 value needs only the upper half of a binary32. The look-up of words reads the low 5 bits of each index, so with
-// the table twice in a row one look-up finds codes k (lower half) and k + 4 (upper half) of every lane.
-struct e2m1x8 { __m512i pair[4]; };
+// The look-up of 16 floats reads the low 4 bits of a lane: code 2k of every lane is there in even[k], code 2k + 1 above it.
+// (A look-up of 16-bit words would find two codes at once, but is two instructions inside an Intel core.)
+struct e2m1x8 { __m512i even[4]; };
 K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) {
-  alignas(64) static const uint16_t table[32] = {
-      0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0,
-      0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, 0x8000, 0xbf00, 0xbf80, 0xbfc0, 0xc000, 0xc040, 0xc080, 0xc0c0};
-  const __m512i values = _mm512_load_si512(table);
   e2m1x8 r;
-  for (int k = 0; k < 4; ++k) r.pair[k] = _mm512_permutexvar_epi16(_mm512_srli_epi16(words.v, (unsigned)(4 * k)), values);
+  for (int k = 0; k < 4; ++k) r.even[k] = _mm512_srli_epi32(words.v, (unsigned)(8 * k));
+  return r;
+}
+// loads in the place of shifts
+K3_INLINE e2m1x8 unpack_e2m1_at(const uint8_t* p) {
+  e2m1x8 r;
+  for (int k = 0; k < 4; ++k) r.even[k] = _mm512_loadu_si512(p + k);
   return r;
 }
 K3_INLINE f32x16 e2m1(const e2m1x8& codes, int n) {
-  const __m512i two = codes.pair[n & 3];
-  const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
-  return {_mm512_castsi512_ps(n & 4 ? _mm512_and_si512(two, upper) : _mm512_slli_epi32(two, 16))};
+  const __m512 values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f,
+                                       -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f);
+  const __m512i even = codes.even[n / 2];
+  return {_mm512_permutexvar_ps(n & 1 ? _mm512_srli_epi32(even, 4) : even, values)};
 }
 
 // scale bytes to 2^(s-127): the exponent field, except that byte 0 is the subnormal 0x00400000. The shuffle moves scale

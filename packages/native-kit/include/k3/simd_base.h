@@ -16,6 +16,7 @@
 //     load_bf16 (and _n): 16 bfloat16 widened
 //     bits as_float add_u32 sub_u32 shl shr shr_signed load_u32
 //     e2m1(unpack_e2m1(words), n): value of the 4-bit code n (0..7) of every lane
+//     unpack_e2m1_at(p): unpack_e2m1 of the 64 bytes at p, which may read the 3 bytes behind them
 //     e8m0x4 / e8m0_n: scale bytes, one per 4 lanes
 //     e2m1_bytes(words, odd): a byte 12 + 2 value, 0 .. 24, for the even (0) or odd (1) code of every byte
 //     dot_bytes(start, a, b, c, d): lane j of start plus its four products a b and four c d; a, c <= 24, b, d signed
@@ -23,6 +24,9 @@
 //
 // f32part is what one register holds, kPartLanes of the 16: load_part load_bf16_part store mul fma. A tile of kPartRows
 // x kPartColumns of them fits the register file, so a product of many columns goes through the lanes part by part.
+//
+// kFetchAhead: how many bytes ahead of itself a stream through memory asks for lines, where that is faster than leaving it
+// to the processor; 0 where it is not, or where nobody has measured (docs/BENCHMARKS.md).
 //
 // Everything is static: two stamps of one .inl must not share a symbol, or the linker might keep the copy that
 // was compiled for the bigger machine. For the same reason no C++ library header is included here or in an .inl.

@@ -6,6 +6,7 @@
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 2, kTileColumns = 2;
 static constexpr int kPartLanes = 4, kPartRows = 4, kPartColumns = 6;
+static constexpr size_t kFetchAhead = 0;
 
 struct f32x16 { float32x4_t v[4]; };
 struct u32x16 { uint32x4_t v[4]; };
@@ -121,6 +122,7 @@ K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) {
   }
   return r;
 }
+K3_INLINE e2m1x8 unpack_e2m1_at(const uint8_t* p) { return unpack_e2m1(load_u32(p)); }
 K3_INLINE f32x16 e2m1(const e2m1x8& codes, int n) {
   f32x16 r;
   for (int q = 0; q < 4; ++q) {

@@ -5,6 +5,7 @@
 // rows x columns of accumulators that fit the register file beside the operands
 static constexpr int kTileRows = 1, kTileColumns = 1;
 static constexpr int kPartLanes = 16, kPartRows = 1, kPartColumns = 1;
+static constexpr size_t kFetchAhead = 0;
 
 struct f32x16 { float v[16]; };
 struct u32x16 { uint32_t v[16]; };
@@ -76,6 +77,7 @@ K3_INLINE u32x16 shr_signed(u32x16 a, int n) { u32x16 r; K3_EACH((uint32_t)((int
 
 typedef u32x16 e2m1x8;  // the packed words themselves
 K3_INLINE e2m1x8 unpack_e2m1(u32x16 words) { return words; }
+K3_INLINE e2m1x8 unpack_e2m1_at(const uint8_t* p) { return unpack_e2m1(load_u32(p)); }
 K3_INLINE f32x16 e2m1(e2m1x8 words, int n) {
   static const float values[16] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f,
                                    -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f};
