@@ -68,11 +68,11 @@ class PoolRef {
   K3Pool* pool_ = nullptr;
 };
 
-// How many rows a thread takes at once, of `items` matrices with `rows` rows each: 128, or so few that there are 16 blocks
-// for each thread, but no fewer than `least`, which is 128 halved any number of times.
+// How many rows a thread takes at once, of `items` matrices with `rows` rows each: 256, or so few that there are 8 blocks
+// for each thread, but no fewer than `least`, which is 256 halved any number of times.
 inline size_t block_rows(size_t items, size_t rows, size_t least, uint32_t threads) {
-  size_t step = 128;
-  while (step > least && items * ((rows + step - 1) / step) < 16 * (size_t)threads) step /= 2;
+  size_t step = 256;
+  while (step > least && items * ((rows + step - 1) / step) < 8 * (size_t)threads) step /= 2;
   return step;
 }
 
