@@ -3,8 +3,8 @@
 // instructions; the order inside one (row, token) pair never changes, so T = 1 and T = 64 agree bit for bit.
 //
 // One token: kRows rows at a time straight through, all sums in registers. So many streams keep the processor's own prefetch
-// busy while one of them waits at the border of a page; asking for lines besides was slower (docs/BENCHMARKS.md). Several
-// tokens: kPanel rows and kDepth columns at a time, the sums waiting in memory in between, so that a tile works from
+// busy while one of them waits at the border of a page; whether asking for lines besides is faster depends on the processor
+// (kFetchAhead; docs/BENCHMARKS.md). Several tokens: kPanel rows and kDepth columns at a time, the sums waiting in memory in between, so that a tile works from
 // first-level cache.
 // Passes: W once for up to kTokens tokens; x once for every kPanel rows.
 #include "matvec.h"
@@ -23,6 +23,18 @@ K3_INLINE void add_columns(const uint8_t* const* w, const float* x, size_t c, f3
   for (int r = 0; r < R; ++r) acc[r] = fma(load_bf16(w[r] + 2 * c), xs, acc[r]);
 }
 
+// Columns from c on, below `end`, 32 at a time, while the line `ahead` bytes on is asked for. Returns the next column.
+template <int R>
+K3_INLINE size_t add_lines(const uint8_t* const* w, const float* x, size_t c, size_t end, size_t ahead, f32x16* acc) {
+  for (; c + 32 <= end; c += 32) {
+    if constexpr (kFetchAhead > 0)
+      for (int r = 0; r < R; ++r) __builtin_prefetch(w[r] + 2 * c + ahead);
+    add_columns<R>(w, x, c, acc);
+    add_columns<R>(w, x, c + 16, acc);
+  }
+  return c;
+}
+
 template <int R>
 K3_INLINE void rows_times_one(const Problem& p, size_t row) {
   const uint8_t* w[R];
@@ -30,10 +42,9 @@ K3_INLINE void rows_times_one(const Problem& p, size_t row) {
   for (int r = 0; r < R; ++r) w[r] = p.weights + 2 * p.columns * (row + (size_t)r);
   for (int r = 0; r < R; ++r) acc[r] = zero();
   size_t c = 0;
-  for (; c + 32 <= p.columns; c += 32) {
-    add_columns<R>(w, p.x, c, acc);
-    add_columns<R>(w, p.x, c + 16, acc);
-  }
+  if (2 * p.columns > kFetchAhead) c = add_lines<R>(w, p.x, 0, p.columns - kFetchAhead / 2, kFetchAhead, acc);
+  // what lies behind the end of a row is the next row, which is at hand: on to the row R further
+  c = add_lines<R>(w, p.x, c, p.columns, kFetchAhead + 2 * (R - 1) * p.columns, acc);
   for (; c + 16 <= p.columns; c += 16) add_columns<R>(w, p.x, c, acc);
   if (const int rest = (int)(p.columns - c)) {
     const f32x16 x = load_n(p.x + c, rest);
