@@ -84,16 +84,12 @@ class Clock {
   readonly amount: number
   spent = 0
   readonly #bound: Bound
-  readonly #wake: () => void
-  readonly #warm: boolean
 
-  constructor(bound: Bound, wake: () => void, work: Work | null, label: string, amount: number) {
+  constructor(bound: Bound, work: Work | null, label: string, amount: number) {
     this.work = work
     this.label = label
     this.amount = amount
     this.#bound = bound
-    this.#wake = wake
-    this.#warm = work?.cache === 'warm'
   }
 
   /** Whether it has had its part of the time. */
@@ -104,22 +100,13 @@ class Clock {
   take(): void {
     const { run, overhead, calls } = this.#bound
     const entered = performance.now()
-    if (this.#warm) run()
-    this.#wake()
+    // As in a token, where one call follows the other: threads awake, the core's clock where wide vectors put it.
+    run()
     let took = time(run, calls)
     if (overhead !== null) took -= time(overhead, calls)
     this.times.push(Math.max(took, 0) / calls / 1000)
     this.spent += (performance.now() - entered) / 1000
   }
-}
-
-/**
- * Wakes the threads of a pool. Within a token the next op comes while they still spin; here other works ran meanwhile, and
- * a sleeping thread takes as long to come as the shorter ops do altogether.
- */
-const waker = ({ native }: Bench, threads: number): (() => void) => {
-  const probe = createMachineProbe(native(threads))
-  return () => void probe.multiplyAdd(1)
 }
 
 const time = (run: () => void, calls: number): number => {
@@ -128,21 +115,18 @@ const time = (run: () => void, calls: number): number => {
   return performance.now() - start
 }
 
-const machineClocks = (bench: Bench, threads: number): Clock[] => {
-  const { operands, native } = bench
+const machineClocks = ({ operands, native }: Bench, threads: number): Clock[] => {
   const probe = createMachineProbe(native(threads))
-  const wake = waker(bench, threads)
   const bytes = Math.min(READ_BYTES, operands.trunk.bytes)
   const bound = (run: () => void): Bound => ({ run, overhead: null, calls: 1, check: () => undefined })
   const operations = 2 * probe.multiplyAdd(MULTIPLY_ADD_STEPS)
   return [
     ...READ_STREAMS.map((streams) => {
       const read = probe.reading({ region: operands.trunk, offset: 0 }, bytes, streams)
-      return new Clock(bound(read), wake, null, `read ${threads}`, bytes)
+      return new Clock(bound(read), null, `read ${threads}`, bytes)
     }),
     new Clock(
       bound(() => probe.multiplyAdd(MULTIPLY_ADD_STEPS)),
-      wake,
       null,
       `fma ${threads}`,
       operations
@@ -161,7 +145,7 @@ const bindAll = async (
     await turn()
     const bound = work.bind(bench)
     bound.check()
-    clocks.push(new Clock(bound, waker(bench, work.threads), work, work.name, 0))
+    clocks.push(new Clock(bound, work, work.name, 0))
   }
   return clocks
 }

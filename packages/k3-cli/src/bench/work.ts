@@ -11,7 +11,7 @@ export interface Work {
   /** Stable: programs look rows up by it. */
   readonly name: string
   readonly mode: 'exact' | 'int8'
-  /** cold: operands take turns and come from memory. warm: a call of the same operands has just ended. */
+  /** A call has just ended. cold: of other operands, which take turns, so that these come from memory. warm: of the same. */
   readonly cache: 'cold' | 'warm'
   readonly threads: number
   readonly unit: Unit
@@ -48,13 +48,14 @@ export interface Bench {
   readonly scalar: Native
 }
 
-/** Calls of `count` equal works by turns, or of the first alone. */
+/** Calls of `count` equal works by turns, or of the first alone. Each has been called once: what an op takes for itself is there. */
 export const inTurns = (
   cache: Work['cache'],
   count: number,
   bind: (turn: number) => () => void
 ): (() => void) => {
   const calls = Array.from({ length: cache === 'cold' ? count : 1 }, (_, turn) => bind(turn))
+  for (const call of calls) call()
   let next = 0
   return () => calls[next++ % calls.length]!()
 }
