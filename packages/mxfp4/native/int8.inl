@@ -130,6 +130,7 @@ void multiply(const Packed& w, const Vectors& x, float* out, size_t stride, size
 void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float* hidden, size_t stride, size_t begin,
              size_t end) {
   float gate[kTokens][kRowBlock], up[kTokens][kRowBlock];
+  const Divisor beta = divisor(s.beta), linear = divisor(s.linear_beta);
   for (size_t first = 0; first < x.count; first += kTokens) {
     const size_t rest = x.count - first;
     const Vectors some = {x.rows + first, rest < kTokens ? rest : kTokens};
@@ -139,7 +140,7 @@ void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float
       block(w3, row, row + rows, some, up[0], kRowBlock);
       for (size_t t = 0; t < some.count; ++t) {
         for (size_t r = 0; r < rows; r += 16)
-          store(gate[t] + r, situ(load(gate[t] + r), load(up[t] + r), s.beta, s.linear_beta));
+          store(gate[t] + r, situ(load(gate[t] + r), load(up[t] + r), beta, linear));
         for (size_t r = row; r < row + rows; r += kGroup)
           quantize(gate[t] + (r - row), chunk_of(hidden + (first + t) * stride, r / kChunk), r % kChunk / kGroup);
       }

@@ -213,6 +213,7 @@ K3_INLINE void store_arranged(float* hidden, size_t row, f32x16 values) {
 void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float* hidden, size_t stride, size_t begin,
              size_t end) {
   float gate[kTokens][kRowBlock], up[kTokens][kRowBlock];
+  const Divisor beta = divisor(s.beta), linear = divisor(s.linear_beta);
   for (size_t first = 0; first < x.count; first += kTokens) {
     const Vectors some = from(x, first);
     for (size_t row = begin; row < end; row += kRowBlock) {
@@ -221,7 +222,7 @@ void gate_up(const Packed& w1, const Packed& w3, const Vectors& x, Situ s, float
       block(w3, row, row + rows, some, up[0], kRowBlock);
       for (size_t t = 0; t < some.count; ++t)
         for (size_t r = 0; r < rows; r += 16)
-          store_arranged(hidden + (first + t) * stride, row + r, situ(load(gate[t] + r), load(up[t] + r), s.beta, s.linear_beta));
+          store_arranged(hidden + (first + t) * stride, row + r, situ(load(gate[t] + r), load(up[t] + r), beta, linear));
     }
   }
 }

@@ -16,7 +16,8 @@ K3_INLINE void map(F f, const float* x, const float* y, float* out, size_t begin
 }
 
 void situ_glu(const float* gate, const float* up, float beta, float linear_beta, float* out, size_t begin, size_t end) {
-  map([=](f32x16 g, f32x16 u) { return situ(g, u, beta, linear_beta); }, gate, up, out, begin, end);
+  const Divisor gate_limit = divisor(beta), up_limit = divisor(linear_beta);
+  map([=](f32x16 g, f32x16 u) { return situ(g, u, gate_limit, up_limit); }, gate, up, out, begin, end);
 }
 void add_all(const float* a, const float* b, float* out, size_t begin, size_t end) {
   map([](f32x16 x, f32x16 y) { return add(x, y); }, a, b, out, begin, end);

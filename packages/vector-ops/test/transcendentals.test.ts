@@ -125,3 +125,24 @@ describe.each(supportedIsas())('limits on %s', (isa) => {
     expect(at('tanh', -3e38)).toBe(-1)
   })
 })
+
+// A limit that is a power of two has an exact inverse, and the kernel multiplies by it instead of dividing.
+describe.each(supportedIsas())('%s situGlu', (isa) => {
+  it.each([
+    [4, 25],
+    [3, 8],
+    [2 ** 127, 0.375],
+    [2 ** -126, 2 ** -149]
+  ])('divides by limits %d and %d to the bit', (beta, linearBeta) => {
+    const [gate, up] = [points(), points().reverse()]
+    const capped = (x: Float32Array, limit: number) => {
+      const over = x.map((v) => v / limit)
+      return apply('tanh', isa, over).map((v) => v * limit)
+    }
+    const [g, u, s] = [capped(gate, beta), capped(up, linearBeta), apply('sigmoid', isa, gate)]
+    const want = g.map((v, i) => Math.fround(v * s[i]!) * u[i]!)
+    const out = poisoned(gate.length)
+    createVectorOps({ isa }).situGlu(gate, up, { beta, linearBeta }, out, out.length)
+    expect(sameBits(out, want)).toBe(true)
+  })
+})

@@ -61,6 +61,9 @@ K3_INLINE mask16 less(f32x16 a, f32x16 b) {
 K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) {
   return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
 }
+// of a number and a NaN, these instructions take the second operand
+K3_INLINE f32x16 at_least(f32x16 a, f32x16 low) { return {_mm256_max_ps(low.lo, a.lo), _mm256_max_ps(low.hi, a.hi)}; }
+K3_INLINE f32x16 at_most(f32x16 a, f32x16 high) { return {_mm256_min_ps(high.lo, a.lo), _mm256_min_ps(high.hi, a.hi)}; }
 
 K3_INLINE float sum(f32x16 a) {
   const __m256 eight = _mm256_add_ps(a.lo, a.hi);

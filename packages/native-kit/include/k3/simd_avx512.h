@@ -48,6 +48,9 @@ K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
 
 K3_INLINE mask16 less(f32x16 a, f32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
+// of a number and a NaN, these instructions take the second operand
+K3_INLINE f32x16 at_least(f32x16 a, f32x16 low) { return {_mm512_max_ps(low.v, a.v)}; }
+K3_INLINE f32x16 at_most(f32x16 a, f32x16 high) { return {_mm512_min_ps(high.v, a.v)}; }
 
 K3_INLINE __m256 high_half(__m512 a) { return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)); }
 K3_INLINE float sum(f32x16 a) {
@@ -162,3 +165,9 @@ K3_INLINE u32x16 dot_bytes(u32x16 start, u32x16 a, u32x16 b, u32x16 c, u32x16 d)
 }
 #endif
 K3_INLINE f32x16 to_float(u32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+
+#ifndef K3_EMULATE_AVX512
+#define K3_SCALE
+// a 2^n, rounded once; n whole
+K3_INLINE f32x16 scale(f32x16 a, f32x16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+#endif

@@ -11,6 +11,7 @@
 //     load store (and _n: the first n < 16 lanes, zero elsewhere)   splat zero
 //     add sub mul div fma (a*b + c, one rounding) sqrt abs copysign
 //     less (mask) select(mask, a, b): a where the mask is set
+//     at_least(a, low) at_most(a, high): low or high, which are numbers, where a is beyond it; a NaN stays one
 //     sum: the fixed tree j += j+8, j+4, j+2, j+1      highest: largest lane
 //     store_sums(p, a, factor): the sums of four, each times factor, to four floats
 //     load_bf16 (and _n): 16 bfloat16 widened
@@ -53,6 +54,11 @@ static constexpr int kLanes = 16;
 #define K3_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+K3_INLINE uint32_t bits_of(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
 K3_INLINE float bf16_to_f32(uint16_t h) {
   uint32_t u = (uint32_t)h << 16;
   float f;

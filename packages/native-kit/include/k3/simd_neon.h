@@ -53,6 +53,8 @@ K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) {
 
 K3_INLINE mask16 less(f32x16 a, f32x16 b) { mask16 r; K3_EACH(vcltq_f32(a.v[q], b.v[q])); }
 K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) { f32x16 r; K3_EACH(vbslq_f32(m.v[q], a.v[q], b.v[q])); }
+K3_INLINE f32x16 at_least(f32x16 a, f32x16 low) { return select(less(a, low), low, a); }
+K3_INLINE f32x16 at_most(f32x16 a, f32x16 high) { return select(less(high, a), high, a); }
 
 K3_INLINE float sum(f32x16 a) {
   const float32x4_t four = vaddq_f32(vaddq_f32(a.v[0], a.v[2]), vaddq_f32(a.v[1], a.v[3]));

@@ -36,6 +36,8 @@ K3_INLINE f32x16 copysign(f32x16 magnitude, f32x16 sign) { f32x16 r; K3_EACH(__b
 
 K3_INLINE mask16 less(f32x16 a, f32x16 b) { mask16 r; K3_EACH(a.v[j] < b.v[j]); }
 K3_INLINE f32x16 select(mask16 m, f32x16 a, f32x16 b) { f32x16 r; K3_EACH(m.v[j] ? a.v[j] : b.v[j]); }
+K3_INLINE f32x16 at_least(f32x16 a, f32x16 low) { return select(less(a, low), low, a); }
+K3_INLINE f32x16 at_most(f32x16 a, f32x16 high) { return select(less(high, a), high, a); }
 
 K3_INLINE float sum(f32x16 a) {
   for (int width = 8; width > 0; width /= 2)
