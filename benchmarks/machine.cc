@@ -100,7 +100,8 @@ int main(int argc, char** argv) {
     const double fma = best_of(3, threads, [](unsigned) { multiply_add(); });
     const double gigabytes = (double)(share * threads) / 1e9;
     printf("%s{\"threads\":%u,\"readGBs\":%.2f,\"readSmallPagesGBs\":%.2f,\"updateGBs\":%.2f,\"fmaGFlops\":%.1f}",
-           i > 1 ? "," : "", threads, gigabytes / read, gigabytes / read_small, 2 * gigabytes / update, 2.0 * threads * kChains * kSteps * (kVector / 4) / fma / 1e9);
+           i > 1 ? "," : "", threads, gigabytes / read, gigabytes / read_small, 2 * gigabytes / update,
+           2.0 * threads * kChains * kSteps * (kVector / 4) / fma / 1e9);
   }
   printf("]\n");
 }

@@ -50,6 +50,16 @@ const cases: Record<string, Cases> = {
       ['packages/kda/data.json', repeat('1', 900)]
     ]
   },
+  'line-length': {
+    bad: [
+      [kernel, `int ${'x'.repeat(126)};`],
+      [kernel, `// ${'x'.repeat(128)}`]
+    ],
+    good: [
+      [kernel, `int ${'x'.repeat(125)};`],
+      [ops, `// ${'x'.repeat(128)}`]
+    ]
+  },
   parameters: {
     bad: [
       [ops, 'const f = (a: A, b: B, c: C, d: D, e: E, g: G) => a'],

@@ -9,7 +9,7 @@ import {
   fileNames,
   interfaceSize
 } from './tidy/names.ts'
-import { fileLength, functionLength, parameterCount } from './tidy/sizes.ts'
+import { fileLength, functionLength, lineLength, parameterCount } from './tidy/sizes.ts'
 import type { Finding, Rule, SourceFile } from './tidy/source.ts'
 import {
   configDefault,
@@ -26,6 +26,7 @@ import { machineTraces, readmeShape } from './tidy/texts.ts'
 export const rules: readonly Rule[] = [
   functionLength,
   fileLength,
+  lineLength,
   parameterCount,
   fileNames,
   exportNames,

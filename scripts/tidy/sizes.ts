@@ -5,6 +5,7 @@ import { type Fault, fileRule, nodesWhere, type SourceFile } from './source.ts'
 const FUNCTION_LINES = 70
 const FILE_LINES = 500
 const TEST_LINES = 800
+const CPP_COLUMNS = 130
 const PARAMETERS = 5
 const KERNEL_PARAMETERS = 12
 
@@ -55,6 +56,17 @@ export const fileLength = fileRule('file-length', 'a file holds one idea and fit
   const lines = file.text.trimEnd().split('\n').length
   return lines > most ? [{ line: most + 1, message: `file of ${lines} lines, at most ${most}` }] : []
 })
+
+export const lineLength = fileRule(
+  'line-length',
+  'what lies beyond the edge is not read; scripts have a formatter, C++ has none',
+  (file) =>
+    (file.isCpp ? file.lines : []).flatMap((text, i) =>
+      text.length > CPP_COLUMNS
+        ? [{ line: i + 1, message: `line of ${text.length} columns, at most ${CPP_COLUMNS}` }]
+        : []
+    )
+)
 
 /** src/native.ts declares the addon's calls, one per equation block, with the kernel's own arguments. */
 const isKernelSignature = (file: SourceFile, node: ts.Node): boolean =>

@@ -4,7 +4,8 @@
 //
 // One token: kRows rows at a time straight through, all sums in registers. So many streams keep the processor's own prefetch
 // busy while one of them waits at the border of a page; whether asking for lines besides is faster depends on the processor
-// (kFetchAhead; docs/BENCHMARKS.md). Several tokens: kPanel rows and kDepth columns at a time, the sums waiting in memory in between, so that a tile works from
+// (kFetchAhead; docs/BENCHMARKS.md).
+// Several tokens: kPanel rows and kDepth columns at a time, the sums waiting in memory in between, so that a tile works from
 // first-level cache.
 // Passes: W once for up to kTokens tokens; x once for every kPanel rows.
 #include "matvec.h"

@@ -203,7 +203,8 @@ K3_INLINE void prepare(const Shape& p, const Parameters& w, const Rows& rows, co
       const size_t at = (t * g.heads + h) * p.dim, c = (g.head + h) * p.dim;
       normalize(g.q + at, g.q + at, p.dim, p.l2_eps, p.query_scale);
       normalize(g.k + at, g.k + at, p.dim, p.l2_eps, 1.0f);
-      log_decay(rows.decay + (g.token + t) * p.width() + c, w.dt_bias + c, w.exp_a[g.head + h], p.lower_bound, g.alpha + at, p.dim);
+      const float* decay = rows.decay + (g.token + t) * p.width() + c;
+      log_decay(decay, w.dt_bias + c, w.exp_a[g.head + h], p.lower_bound, g.alpha + at, p.dim);
       exp_all(g.alpha + at, g.alpha + at, p.dim);
     }
     sigmoid_all(rows.beta + (g.token + t) * p.heads + g.head, g.beta + t * g.heads, g.heads);
@@ -216,7 +217,8 @@ K3_INLINE void apply(const Shape& p, const Parameters& w, const Rows& rows, cons
     const size_t at = h * p.dim, row = g.token * width + (g.head + h) * p.dim;
     float *s = state.recurrence + (g.head + h) * matrix, *out = rows.out + row;
     const float* next = last && g.head + h + 1 < p.heads ? s + matrix : nullptr;
-    delta_rule({s, g.q + at, g.k + at, g.v + at, g.alpha + at, g.beta + h, n, n, g.heads, width, out, g.tokens, p.dim, next, g.block});
+    delta_rule({s, g.q + at, g.k + at, g.v + at, g.alpha + at, g.beta + h, n, n, g.heads, width, out, g.tokens, p.dim, next,
+                g.block});
     for (size_t t = 0; t < g.tokens; ++t)
       gated_norm(out + t * width, w.o_norm, rows.gate + row + t * width, p.norm_eps, out + t * width, p.dim);
   }
@@ -224,7 +226,8 @@ K3_INLINE void apply(const Shape& p, const Parameters& w, const Rows& rows, cons
 
 void heads(const Shape& p, const Parameters& w, const Rows& rows, const State& state, size_t begin, size_t end, float* scratch) {
   const size_t width = p.width(), tail = (p.taps - 1) * width, numbers = kPrepared * p.dim;
-  float *q = scratch, *k = q + numbers, *v = k + numbers, *alpha = v + numbers, *block = alpha + numbers, *beta = block + 32 * p.dim;
+  float *q = scratch, *k = q + numbers, *v = k + numbers, *alpha = v + numbers, *block = alpha + numbers;
+  float* beta = block + 32 * p.dim;
   if (rows.tokens == 0) return;
   const size_t most = rows.tokens < kTokens ? rows.tokens : kTokens, step = kPrepared / most;
   for (size_t h = begin; h < end; h += step) {

@@ -252,7 +252,8 @@ Napi::Value decode_all(const Napi::CallbackInfo& info) {
 
 // encode(values, groups, codes, scales): place of the first value that is not finite, -1 when there is none
 Napi::Value encode_all(const Napi::CallbackInfo& info) {
-  const int64_t found = encode(array_data<float>(info[0]), whole(info[1]), array_data<uint8_t>(info[2]), array_data<uint8_t>(info[3]));
+  uint8_t *codes = array_data<uint8_t>(info[2]), *scales = array_data<uint8_t>(info[3]);
+  const int64_t found = encode(array_data<float>(info[0]), whole(info[1]), codes, scales);
   return Napi::Number::New(info.Env(), (double)found);
 }
 

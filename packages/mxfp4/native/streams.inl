@@ -15,7 +15,9 @@ K3_INLINE Chunk chunk_at(const Packed& w, size_t row, size_t chunk) {
   return {w.codes + row * (w.columns / 2) + chunk * 64, w.scales + row * (w.columns / kGroup) + chunk * 4};
 }
 K3_INLINE size_t chunks_of(const Packed& w) { return (w.columns + kChunk - 1) / kChunk; }
-K3_INLINE int groups_of(const Packed& w, size_t chunk) { return chunk < w.columns / kChunk ? 4 : (int)(w.columns % kChunk / kGroup); }
+K3_INLINE int groups_of(const Packed& w, size_t chunk) {
+  return chunk < w.columns / kChunk ? 4 : (int)(w.columns % kChunk / kGroup);
+}
 
 // Rows far from each other: as many streams through memory, each without a gap from one call to the next.
 struct Rows {

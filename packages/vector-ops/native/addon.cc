@@ -65,7 +65,8 @@ Napi::Value create(const Napi::CallbackInfo& info) {
 Napi::Value rms_norm(const Napi::CallbackInfo& info) {
   const Ops* op = ops(info[0]);
   if (!op) return info.Env().Undefined();
-  const Norm p = {array_data<float>(info[1]), array_data<float>(info[2]), array_data<float>(info[4]), whole(info[6]), number(info[3])};
+  const float *x = array_data<float>(info[1]), *weight = array_data<float>(info[2]);
+  const Norm p = {x, weight, array_data<float>(info[4]), whole(info[6]), number(info[3])};
   const bool ran = op->split(whole(info[5]), p.dim, 1,
                              [&](size_t begin, size_t end) { op->kernels->rms_norm(p, begin, end); });
   return done(info.Env(), ran);

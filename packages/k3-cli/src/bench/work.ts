@@ -48,7 +48,10 @@ export interface Bench {
   readonly scalar: Native
 }
 
-/** Calls of `count` equal works by turns, or of the first alone. Each has been called once: what an op takes for itself is there. */
+/**
+ * Calls of `count` equal works by turns, or of the first alone. Each has been called once: what an op takes for itself is
+ * there.
+ */
 export const inTurns = (
   cache: Work['cache'],
   count: number,
