@@ -25,11 +25,7 @@ struct XChunk {
 };
 static_assert(sizeof(XChunk) % sizeof(float) == 0);
 
-K3_INLINE uint32_t magnitude_bits(float x) {
-  uint32_t word;
-  memcpy(&word, &x, 4);
-  return word & 0x7fffffffu;
-}
+K3_INLINE uint32_t magnitude_bits(float x) { return bits_of(x) & 0x7fffffffu; }
 
 // 32 numbers to group g of a chunk: scale = largest magnitude / 127, q to nearest, ties to even. NaN or infinity make the
 // scale NaN; numbers all below 2^-100 become zero.
