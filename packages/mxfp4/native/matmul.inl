@@ -13,10 +13,10 @@
 namespace {
 using namespace k3::mxfp4;
 
-constexpr size_t kTokens = 32;                       // vectors at a time: their x fits second-level cache
-constexpr int kPanel = 8;                            // rows decoded together, a multiple of every kPartRows
-constexpr size_t kDepth = 3;                         // chunks decoded together: the panel and a tile's x fit the first cache
-constexpr size_t kFew = 4;                           // vectors of a tile that decodes W in registers
+constexpr size_t kTokens = 32;  // vectors at a time: their x fits second-level cache
+constexpr int kPanel = 8;       // rows decoded together, a multiple of every kPartRows
+constexpr size_t kDepth = 3;    // chunks decoded together: the panel and a tile's x fit the first cache
+constexpr size_t kFew = 4;      // vectors of a tile that decodes W in registers
 constexpr size_t kRows = kPartColumns * kPartLanes >= 96 ? 4 : 1;  // rows of a tile
 
 template <bool kLast>

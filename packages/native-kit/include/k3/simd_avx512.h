@@ -168,6 +168,5 @@ K3_INLINE f32x16 to_float(u32x16 a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
 #ifndef K3_EMULATE_AVX512
 #define K3_SCALE
-// a 2^n, rounded once; n whole
 K3_INLINE f32x16 scale(f32x16 a, f32x16 n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 #endif

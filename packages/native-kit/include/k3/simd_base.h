@@ -22,6 +22,7 @@
 //     e2m1_bytes(words, odd): a byte 12 + 2 value, 0 .. 24, for the even (0) or odd (1) code of every byte
 //     dot_bytes(start, a, b, c, d): lane j of start plus its four products a b and four c d; a, c <= 24, b, d signed
 //     to_float: lanes as signed integers, below 2^24
+//     scale(a, n): a 2^n for whole n, rounded once; only where an instruction does it, which defines K3_SCALE
 //
 // f32part is what one register holds, kPartLanes of the 16: load_part load_bf16_part store mul fma. A tile of kPartRows
 // x kPartColumns of them fits the register file, so a product of many columns goes through the lanes part by part.
