@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { UsageError } from './usage-error.js'
 
@@ -60,14 +60,31 @@ const modelFiles = (folder: string): string[] => {
   }
 }
 
+/** The file that links lead to, also where it is not there yet; links in a circle end somewhere in it. */
+export const behindLinks = (file: string, most = 40): string => {
+  if (existsSync(file)) return realpathSync(file)
+  const link = linkText(file)
+  if (link === null || most === 0) return file
+  return behindLinks(path.resolve(realpathSync(path.dirname(file)), link), most - 1)
+}
+
+const linkText = (file: string): string | null => {
+  try {
+    return readlinkSync(file)
+  } catch {
+    return null // no link, or nothing at all
+  }
+}
+
 /** The same for every path of one file, whether it is there yet or not. */
 const identity = (file: string): string => {
   if (existsSync(file)) {
     const { dev, ino } = statSync(file, { bigint: true })
     return `${dev}:${ino}`
   }
-  const folder = path.dirname(path.resolve(file))
-  return path.join(existsSync(folder) ? realpathSync(folder) : folder, path.basename(file))
+  const target = path.resolve(behindLinks(file))
+  const folder = path.dirname(target)
+  return path.join(existsSync(folder) ? realpathSync(folder) : folder, path.basename(target))
 }
 
 const isDevice = (file: string): boolean => existsSync(file) && statSync(file).isCharacterDevice()

@@ -4,14 +4,13 @@ import {
   constants,
   existsSync,
   openSync,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync
 } from 'node:fs'
 import path from 'node:path'
-import { OutputFileError } from './output-files.js'
+import { behindLinks, OutputFileError } from './output-files.js'
 
 /**
  * A file that is written once. It is opened before anything runs, so that what cannot be written is known at once, and
@@ -30,9 +29,8 @@ export class WholeFile implements Disposable {
   /** @throws OutputFileError when the file cannot be written */
   constructor(file: string) {
     try {
-      const exists = existsSync(file)
-      const isFile = !exists || statSync(file).isFile()
-      this.#file = exists && isFile ? realpathSync(file) : file
+      const isFile = !existsSync(file) || statSync(file).isFile()
+      this.#file = isFile ? behindLinks(file) : file
       this.#temporary = isFile
         ? path.join(path.dirname(this.#file), `.${path.basename(this.#file)}.${randomUUID()}.part`)
         : this.#file

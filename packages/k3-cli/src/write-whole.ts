@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { open, realpath, rename, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { behindLinks } from './output-files.js'
 
 /**
  * Writes a file so that at every moment it is what it was or the whole of the new content. A failure leaves it alone. A
@@ -9,7 +9,7 @@ import path from 'node:path'
  * @throws the error of the system
  */
 export const writeWhole = async (file: string, content: string | Uint8Array, mode: number): Promise<void> => {
-  const target = existsSync(file) ? await realpath(file) : file
+  const target = behindLinks(file)
   const temporary = path.join(path.dirname(target), `.${path.basename(target)}.${randomUUID()}.tmp`)
   try {
     const handle = await open(temporary, 'wx', mode)

@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync
 } from 'node:fs'
@@ -43,6 +44,13 @@ describe('two outputs of one run', () => {
       (dir: string) => {
         writeFileSync(`${dir}/out`, '')
         symlinkSync(`${dir}/out`, `${dir}/link`)
+        return [`${dir}/out`, `${dir}/link`]
+      }
+    ],
+    [
+      'a link to where the file will be',
+      (dir: string) => {
+        symlinkSync('out', `${dir}/link`)
         return [`${dir}/out`, `${dir}/link`]
       }
     ],
@@ -133,17 +141,30 @@ describe('an output by a link', () => {
   ])('is written where the link leads: %s', async (_, args) => {
     expect((await k3([...record, trace])).code).toBe(0)
     const { dir, target, link } = places()
-    expect((await k3([...args, link])).code).toBe(0)
-    expect(lstatSync(link).isSymbolicLink()).toBe(true)
-    expect(readFileSync(target, 'latin1')).not.toBe('old')
-    expect(readdirSync(dir)).toEqual(['link', 'target'])
+    for (const isThere of [true, false]) {
+      if (!isThere) rmSync(target)
+      expect((await k3([...args, link])).code).toBe(0)
+      expect(lstatSync(link).isSymbolicLink()).toBe(true)
+      expect(readFileSync(target, 'latin1')).not.toBe('old')
+      expect(readdirSync(dir)).toEqual(['link', 'target'])
+    }
+  })
+
+  test('is written in the place of links in a circle', async () => {
+    const link = path.join(scratchFolder(), 'link')
+    symlinkSync('link', link)
+    expect((await k3([...run, '--dump-logits', link])).code).toBe(0)
+    expect(readFileSync(link).length).toBeGreaterThan(0)
   })
 
   test('is written where the link leads when a chat is saved', async () => {
     const { dir, target, link } = places()
-    await writeWhole(link, 'new', 0o600)
-    expect(lstatSync(link).isSymbolicLink()).toBe(true)
-    expect([readFileSync(target, 'utf8'), readdirSync(dir)]).toEqual(['new', ['link', 'target']])
+    for (const text of ['over the old', 'where nothing is']) {
+      if (text === 'where nothing is') rmSync(target)
+      await writeWhole(link, text, 0o600)
+      expect(lstatSync(link).isSymbolicLink()).toBe(true)
+      expect([readFileSync(target, 'utf8'), readdirSync(dir)]).toEqual([text, ['link', 'target']])
+    }
   })
 
   test('is refused for a pipe that nobody reads, which stays one', async () => {
