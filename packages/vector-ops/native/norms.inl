@@ -37,9 +37,6 @@ void rms_norm(const Norm& p, size_t token_begin, size_t token_end) {
   }
 }
 
-// Numbers ahead at which the first pass over a source asks for a line: the processor's own prefetch falls behind on 4 streams.
-constexpr size_t kAhead = 192;
-
 // a_s = (v_s . key) / rms(v_s) of N sources in one pass over them: N chains of two sums hide the latency of one
 template <int N>
 K3_INLINE void mix_logits(const Mix& p, size_t source, size_t offset, float* a) {
@@ -53,7 +50,7 @@ K3_INLINE void mix_logits(const Mix& p, size_t source, size_t offset, float* a) 
   for (; c + 16 <= p.dim; c += 16) {
     const f32x16 key = load(p.key + c);
     for (int s = 0; s < N; ++s) {
-      __builtin_prefetch(v[s] + c + kAhead, 0, 3);
+      if constexpr (kFetchAhead > 0) __builtin_prefetch((const uint8_t*)(v[s] + c) + kFetchAhead);
       const f32x16 x = load(v[s] + c);
       dot[s] = fma(x, key, dot[s]);
       square[s] = fma(x, x, square[s]);
